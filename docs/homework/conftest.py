@@ -1,4 +1,4 @@
-"""What the tests of all assignments share: the file that is graded, and the simulated machines that it runs on."""
+"""Shared by the tests of all assignments: the file to grade, and the simulated machines that it runs on."""
 
 import importlib.util
 import os
@@ -12,10 +12,10 @@ from cluster.torch import simulate
 
 @pytest.fixture
 def homework(request):
-    """The module to grade: HOMEWORK, a path seen from the assignment's folder; by default its starter.py."""
+    """The module to grade: HOMEWORK, a path relative to the assignment's folder; by default its starter.py."""
     path = request.path.parent / os.environ.get("HOMEWORK", "starter.py")
     if not path.is_file():
-        pytest.exit(f"HOMEWORK: there is no file {path}; give a full path, or a file of {request.path.parent}.")
+        pytest.exit(f"HOMEWORK: there is no file {path}; give a full path, or a file in {request.path.parent}.")
     spec = importlib.util.spec_from_file_location("homework", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -26,7 +26,7 @@ def homework(request):
 def run():
     """A function that runs `program(rank)` on simulated ranks with a process group, and returns what `simulate` does.
 
-    A deadlock, collectives that do not match, or a function that is not written yet fail the test with one sentence.
+    A deadlock, mismatched collectives, or an unwritten function fail the test with one sentence.
     """
 
     def run(program, ranks, **machines):

@@ -81,7 +81,7 @@ class Film:
         self.page.evaluate("words => { document.getElementById('film-words').textContent = words; }", words)
 
     def click(self, target, frames: int = 8) -> None:
-        """Move the pointer to `target` in that many frames, and click on it."""
+        """Move the pointer to `target` in this many frames, and click on it."""
         box = target.bounding_box()
         to = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         begin = self.x, self.y
@@ -116,7 +116,7 @@ def settle(page: Page, title: str = "") -> None:
 
 
 def look_at(page: Page, heading: str = "Timeline") -> None:
-    """Scroll the heading that begins so to the top."""
+    """Scroll the heading that begins with these words to the top."""
     scroll = """heading => {
       const scroller = document.querySelector('[data-testid="stMain"]');
       const head = [...document.querySelectorAll('h3, h2')].find(one => one.textContent.startsWith(heading));

@@ -14,7 +14,7 @@ dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 last = rank == size - 1
 
-torch.manual_seed(rank)  # each stage has weights of its own
+torch.manual_seed(rank)  # each stage has its own weights
 layers = [nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, CLASSES if last else WIDTH)]
 stage = PipelineStage(nn.Sequential(*layers), rank, size, torch.device("cpu"))
 schedule = Schedule1F1B(stage, n_microbatches=2 * size, loss_fn=nn.functional.cross_entropy)

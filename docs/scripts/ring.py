@@ -1,4 +1,4 @@
-"""An all-reduce by hand: parts of a vector travel around a ring, first to be added up, then to be shared.
+"""An all-reduce by hand: parts of a vector travel around a ring, first to be summed, then to be shared.
 
 Each rank sends 2 (P - 1) / P of the vector's bytes, however many ranks there are.
 
@@ -8,7 +8,7 @@ torchrun --nproc-per-node 4 ring.py
 import torch
 import torch.distributed as dist
 
-ELEMENTS, ROUNDS = 1_000_000, 3  # of the vector; a few are left out if they do not divide into equal parts
+ELEMENTS, ROUNDS = 1_000_000, 3  # of the vector; a few are left out if it does not divide into equal parts
 
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
@@ -16,7 +16,7 @@ left, right = (rank - 1) % size, (rank + 1) % size
 
 
 def exchange(part: torch.Tensor) -> torch.Tensor:
-    """Send a part to the right while another one arrives from the left, and return that one."""
+    """Send a part to the right while another arrives from the left, and return the latter."""
     arrived = torch.empty_like(part)
     sending = dist.isend(part, right)
     dist.recv(arrived, left)

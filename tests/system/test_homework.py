@@ -57,7 +57,7 @@ MISTAKES = {  # the same, and the points that are lost, with words of the messag
     "never waits": (BUCKETS, "            work.wait()\n", "", {"before_its_wait": "call wait()"}),
     "waits at once": (BUCKETS, START, f"{START}; self.under_way[-1][0].wait()", {"hides": "not in the hook"}),
     "no buckets": (BUCKETS, IF_FULL, "if self.buckets[-1]:", {"at_most_the_given_size": "several parameters"}),
-    "buckets too large": (BUCKETS, IF_FULL, "if size > bucket_bytes:", {"at_most_the_given_size": "is the limit"}),
+    "buckets too large": (BUCKETS, IF_FULL, "if size > bucket_bytes:", {"at_most_the_given_size": "the limit is"}),
     "never sends": (BUCKETS, START, "pass", dict.fromkeys(("batch", "wait", "size", "hides"), "nothing is sent")),
     "one bucket": (BUCKETS, IF_FULL, "if False:", {"at_most_the_given_size": "limit", "hides": "in a hook"}),
     "no mean": (PIPELINE, " / self.count", "", {f"model{GPIPE}": "division", f"model{ONE_ONE}": "division"}),
@@ -69,8 +69,8 @@ MISTAKES = {  # the same, and the points that are lost, with words of the messag
     }),
     "1F1B is GPipe": (PIPELINE, AHEAD, "ahead = count", {"1f1b_keeps": "6 micro-batches … follow each forward"}),
     "1F1B is late": (PIPELINE, AHEAD, AHEAD.replace("rank,", "rank + 1,"), {"1f1b_keeps": "4 micro-batches"}),
-    "1F1B one by one": (PIPELINE, AHEAD, "ahead = 0", {f"slots{ONE_ONE}": "begin the next micro-batch"}),
-    "GPipe one by one": (PIPELINE, BACKWARDS, BACKWARDS.partition("\n")[2], {f"slots{GPIPE}": "begin the next"}),
+    "1F1B one by one": (PIPELINE, AHEAD, "ahead = 0", {f"slots{ONE_ONE}": "start the next micro-batch"}),
+    "GPipe one by one": (PIPELINE, BACKWARDS, BACKWARDS.partition("\n")[2], {f"slots{GPIPE}": "start the next"}),
 }  # fmt: skip
 
 

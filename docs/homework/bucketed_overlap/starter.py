@@ -6,7 +6,7 @@ from torch import nn
 
 
 class Bucketed(nn.Module):
-    """Data-parallel training of `module`: gradients travel in buckets, as soon as they are there.
+    """Data-parallel training of `module`: gradients travel in buckets, as soon as they are ready.
 
     optimizer.zero_grad()
     loss(bucketed(x), y).backward()     # fills buckets and starts their all-reduces
@@ -17,8 +17,8 @@ class Bucketed(nn.Module):
     def __init__(self, module, bucket_bytes):
         """Divide the parameters into buckets, and give each parameter a hook that runs when its gradient is ready.
 
-        Backward computes the gradients of the last layers first. No bucket is larger than `bucket_bytes`, except one
-        with a single parameter that is. All ranks begin with the same parameters.
+        Backward computes the gradients of the last layers first. No bucket is larger than `bucket_bytes`, unless it
+        holds a single parameter that is. All ranks start with the same parameters.
         """
         super().__init__()
         raise NotImplementedError("Write Bucketed.__init__.")

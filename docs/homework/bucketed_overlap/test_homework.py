@@ -8,7 +8,7 @@ from torch import nn
 RANKS, LAYERS, WIDTH, ROWS, STEPS = 2, 8, 128, 16, 2
 LAYER = 4 * WIDTH * (WIDTH + 1)  # bytes
 BUCKET = 5 * LAYER // 2  # two layers fit
-SLOW = "1.2e9:15e9:1e-6"  # a device whose backward takes a little longer than the gradients do on 1GbE
+SLOW = "1.2e9:15e9:1e-6"  # a device whose backward takes slightly longer than sending the gradients over 1GbE
 
 
 def build():
@@ -47,7 +47,7 @@ def train_on_ranks(run, wrap, steps=STEPS):
 
 
 def train_in_buckets(homework, run, steps=STEPS):
-    """Train with the homework. Return the outcome and the modules. No point for a homework that sends nothing."""
+    """Train with the homework. Return the outcome and the modules. Fail if nothing is sent."""
 
     def wrap(module):
         model = homework.Bucketed(module, BUCKET)
@@ -59,7 +59,7 @@ def train_in_buckets(homework, run, steps=STEPS):
 
 
 def without_overlap(module):
-    """The same training with one all-reduce after backward."""
+    """Run the same training with one all-reduce after backward."""
 
     def finish():
         flat = torch.cat([p.grad.flatten() for p in module.parameters()])
@@ -72,13 +72,13 @@ def without_overlap(module):
 
 
 def exposed(outcome):
-    """Return the time of a step for which the last rank does not compute, in s."""
+    """Return the time per step in which the last rank does not compute, in s."""
     return float((outcome.summary.communicate + outcome.summary.wait).max()) / STEPS
 
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Let every all_reduce be over when it returns, so that a missing wait costs no other point."""
+    """Make every all_reduce finish before it returns, so that a missing wait costs no other point."""
     real = dist.all_reduce
 
     def all_reduce(tensor, op=dist.ReduceOp.SUM, group=None, async_op=False):
@@ -107,7 +107,7 @@ class Hidden:
 
 @pytest.fixture
 def hidden(monkeypatch):
-    """Hide what an asynchronous all_reduce computes until somebody waits for it."""
+    """Hide the result of an asynchronous all_reduce until somebody waits for it."""
     real = dist.all_reduce
 
     def all_reduce(tensor, op=dist.ReduceOp.SUM, group=None, async_op=False):
@@ -126,8 +126,8 @@ def test_buckets_give_the_weights_of_training_on_the_whole_batch(at_once, homewo
     train(whole, *draw(), lambda: None)
     for rank, module in enumerate(modules):
         assert torch.allclose(weights(module), weights(whole), atol=1e-5), (
-            f"after {STEPS} steps rank {rank} has other weights than training on the whole batch; look at the division "
-            "by the number of ranks, and whether every parameter is in a bucket that is sent in every step."
+            f"after {STEPS} steps the weights of rank {rank} differ from training on the whole batch; check the "
+            "division by the number of ranks, and whether every parameter is in a bucket that is sent in every step."
         )
 
 
@@ -143,7 +143,7 @@ def test_nobody_reads_a_gradient_before_its_wait(hidden, homework, run):
 def test_gradients_travel_in_buckets_of_at_most_the_given_size(homework, run):
     once, twice = (train_in_buckets(homework, run, steps)[0].trace.messages for steps in (1, 2))
     sent = [table["bytes"][table["collective"] & (table["src"] == 0)] for table in (once, twice)]
-    number = len(sent[1]) - len(sent[0])  # in a step: without what is sent before the first
+    number = len(sent[1]) - len(sent[0])  # per step, without what is sent before the first
     largest = sent[1][-number:].max() / (2 * (RANKS - 1) / RANKS) if number else 0
     most = 2 * -(-LAYERS * LAYER // BUCKET)
     assert number <= most, (
@@ -151,7 +151,7 @@ def test_gradients_travel_in_buckets_of_at_most_the_given_size(homework, run):
         "of several parameters into one."
     )
     assert largest < 1.01 * BUCKET, (
-        f"a bucket has {largest:,.0f} bytes, but {BUCKET:,} is the limit; begin the next before one is too large."
+        f"a bucket has {largest:,.0f} bytes, but the limit is {BUCKET:,}; start the next before one becomes too large."
     )
 
 

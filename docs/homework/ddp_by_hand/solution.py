@@ -14,8 +14,8 @@ def broadcast_parameters(model):
 def average_gradients(model, rows):
     """Replace every gradient by that of the mean loss over the rows of all ranks.
 
-    Each rank contributes `rows` times its mean gradient, that is the sum over its rows. The number of rows travels
-    in the same message.
+    Each rank contributes `rows` times its mean gradient, i.e. the sum over its rows. The number of rows travels in the
+    same message.
     """
     gradients = [p.grad for p in model.parameters()]
     flat = torch.cat([*(g.flatten() for g in gradients), torch.ones(1)]) * rows

@@ -13,8 +13,8 @@ def broadcast_parameters(model):
 def average_gradients(model, rows):
     """Replace every gradient by that of the mean loss over the rows of all ranks.
 
-    Before the call, the gradients are those of the mean loss over the `rows` rows of this rank. Other ranks may have
-    another number of rows.
+    Before the call, the gradients are those of the mean loss over the `rows` rows of this rank. Other ranks may have a
+    different number of rows.
     """
     raise NotImplementedError("Write average_gradients.")
 
@@ -22,6 +22,6 @@ def average_gradients(model, rows):
 def train(model, batches, lr):
     """Train `model` in place: one step of torch.optim.SGD for each (x, y) of `batches`, with the mean squared error.
 
-    All ranks begin with the parameters of rank 0. `batches` are the rows of this rank.
+    All ranks start with the parameters of rank 0. `batches` are the rows of this rank.
     """
     raise NotImplementedError("Write train.")

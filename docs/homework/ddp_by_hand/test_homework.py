@@ -48,7 +48,7 @@ def test_training_on_four_ranks_is_training_on_the_whole_batch(homework, run):
                 p -= LR * p.grad
     for rank, model in enumerate(models):
         assert torch.allclose(weights(model), weights(whole), atol=1e-5), (
-            f"after {steps} steps rank {rank} has other weights than training on the whole batch; look at what "
+            f"after {steps} steps the weights of rank {rank} differ from training on the whole batch; check what "
             "average_gradients divides by."
         )
 
@@ -65,10 +65,10 @@ def test_every_row_counts_the_same_when_ranks_have_different_numbers_of_rows(hom
     run(program, RANKS, eager=EAGER)
     backward(whole, *(torch.cat(parts) for parts in zip(*(one for (one,) in batches), strict=True)))
     for model in models:
-        # its direction only: the length has a point of its own
+        # only its direction: the length is a separate point
         likeness = torch.cosine_similarity(gradient(model), gradient(whole), 0)
         assert likeness > 1 - 1e-5, (
-            f"with {rows} rows the gradient points elsewhere than that of all {sum(rows)} rows; weight each rank's "
+            f"with {rows} rows the gradient's direction differs from that of all {sum(rows)} rows; weight each rank's "
             "gradient by its number of rows: a mean of means counts the rows of a small batch more."
         )
 
@@ -77,7 +77,7 @@ def test_all_ranks_begin_with_the_weights_of_rank_0(homework, run):
     _, models = train(homework, run, [8] * RANKS, 1, EAGER, lr=0.0, seeds=range(RANKS))
     for rank, model in enumerate(models):
         assert torch.equal(weights(model), weights(build(0))), (
-            f"rank {rank} trains other weights than rank 0 had at the beginning; broadcast them before the first step."
+            f"rank {rank} does not start from rank 0's weights; broadcast them before the first step."
         )
 
 
@@ -88,5 +88,5 @@ def test_each_rank_sends_2_n_minus_1_nths_of_the_gradient_in_a_step(homework, ru
     for rank, nbytes in enumerate(sent):
         assert abs(nbytes / best - 1) < 0.01, (
             f"rank {rank} sends {nbytes:,.0f} bytes in a step; 2 (N - 1) / N of the gradient are {best:,.0f}. Sum with "
-            "all_reduce, or with a ring of your own that passes on pieces, and not with whole gradients."
+            "all_reduce, or with your own ring that passes on pieces instead of whole gradients."
         )

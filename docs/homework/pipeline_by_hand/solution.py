@@ -35,7 +35,7 @@ class Passes:
         return x
 
     def send(self, x, rank):
-        """Send without waiting for the receiver, who may be sending to this rank."""
+        """Send without waiting for the receiver, which may be sending to this rank."""
         self.sends.append(dist.isend(x.detach(), rank))
 
     def finish(self):

@@ -1,16 +1,16 @@
-"""A pipeline by hand. Write the two schedules; what they share is worth a class or functions of its own."""
+"""A pipeline by hand. Write the two schedules; put what they share into a class or functions."""
 
 import torch
 import torch.distributed as dist
 
 
 def gpipe(stage, count, shape, inputs=None, targets=None, loss=None):
-    """Compute the gradients of a model, of which this rank has one stage: all forwards, then all backwards.
+    """Compute the gradients of a model of which this rank has one stage: all forwards, then all backwards.
 
     `stage` is a module. The batch is `count` micro-batches of equal size: the first rank has them as the list `inputs`.
-    The last rank has their `targets`, also a list, and `loss(output, target)`, the mean over a micro-batch. What a
-    stage hands to the next is float32 of size `shape`. Afterwards the .grad of every parameter is that of the mean loss
-    over the batch.
+    The last rank has their `targets`, also a list, and `loss(output, target)`, the mean over a micro-batch. A stage
+    passes a float32 tensor of size `shape` to the next. Afterwards the .grad of every parameter is that of the mean
+    loss over the batch.
     """
     raise NotImplementedError("Write gpipe.")
 
@@ -18,7 +18,7 @@ def gpipe(stage, count, shape, inputs=None, targets=None, loss=None):
 def one_forward_one_backward(stage, count, shape, inputs=None, targets=None, loss=None):
     """Compute the same gradients as `gpipe`, in the order of 1F1B.
 
-    Rank r of p begins with p - 1 - r forwards, then does one forward and one backward in turns, and ends with the
-    backwards that are left. So at most p micro-batches wait for their backward.
+    Rank r of p begins with p - 1 - r forwards, then alternates between one forward and one backward, and ends with the
+    remaining backwards. So at most p micro-batches wait for their backward.
     """
     raise NotImplementedError("Write one_forward_one_backward.")

@@ -31,7 +31,7 @@ def gradient(stage):
 
 
 def run_schedule(run, schedule, stages, within=lambda rank, call: call(), **machines):
-    """Run the schedule on all ranks, each inside of `within(rank, call)`. No point if it computes no gradients."""
+    """Run the schedule on all ranks, each inside `within(rank, call)`. Fail if it computes no gradients."""
     x, y = (tensor.chunk(COUNT) for tensor in draw())
     first = {"inputs": [part.clone().requires_grad_() for part in x]}  # so that all stages do the same work
     last = {"targets": list(y), "loss": loss}
@@ -54,8 +54,8 @@ def test_gradients_are_those_of_the_whole_model(schedule, homework, run):
     loss(nn.Sequential(*whole)(x), y).backward()
     for rank, (mine, theirs) in enumerate(zip(stages, whole, strict=True)):
         assert torch.allclose(gradient(mine), gradient(theirs), atol=1e-6), (
-            f"{schedule}: stage {rank} has other gradients than in the whole model on the whole batch; look at the "
-            "division by the number of micro-batches, and which micro-batch each gradient belongs to."
+            f"{schedule}: the gradients of stage {rank} differ from those of the whole model on the whole batch; check "
+            "the division by the number of micro-batches, and which micro-batch each gradient belongs to."
         )
 
 
@@ -65,7 +65,7 @@ def test_ranks_are_idle_for_p_minus_1_of_m_plus_p_minus_1_slots(schedule, homewo
     idle, best = 1 - summary.compute.mean() / summary.seconds, (STAGES - 1) / (COUNT + STAGES - 1)
     assert abs(idle - best) < 0.04, (
         f"{schedule}: ranks are idle for {idle:.0%} of the time; with {STAGES} stages and {COUNT} micro-batches the "
-        f"bubble is {best:.0%}. Send a result on at once, and begin the next micro-batch while others work on this one."
+        f"bubble is {best:.0%}. Pass a result on at once, and start the next micro-batch while others work on this one."
     )
 
 
@@ -92,7 +92,7 @@ def test_1f1b_keeps_the_activations_of_at_most_p_micro_batches(homework, run):
     for rank in range(STAGES):
         held = most[rank] * COUNT / packed[rank]
         assert held <= STAGES, (
-            f"rank {rank} keeps the activations of {held:.0f} micro-batches, and {STAGES} are enough with {STAGES} "
+            f"rank {rank} keeps the activations of {held:.0f} micro-batches, but {STAGES} are enough with {STAGES} "
             "stages; after the first forwards, let a backward follow each forward."
         )
 
