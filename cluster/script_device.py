@@ -1,11 +1,11 @@
-"""What a script's rank computes on: a device, and what torch and Python cost on it.
+"""What a rank of a script computes on: a device, and the cost of torch and Python on it.
 
     operation                 overhead + max(FLOPs / flops, bytes / bandwidth)    16-bit products by `half`
     one that does much        overhead + bytes slow / bandwidth                   such as a softmax
     one that returns a view   view
     Python                    call, for each call of a Python function
 
-The devices of `cluster.devices` give the first line only: Python and views are free, and no operation is slow.
+The devices of `cluster.devices` give the first line only: Python and views are free, and no operation counts as slow.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ FORM = "FLOP/s:bytes/s:overhead, and for a measured machine :view:call:factor (t
 
 @dataclass(frozen=True)
 class ScriptDevice(Device):
-    """A device with prices of what a script does besides arithmetic."""
+    """A device with prices for what a script does besides arithmetic."""
 
     view: float = 0.0  # s per operation that only returns a view
     call: float = 0.0  # s per call of a Python function
-    slow: float = 1.0  # by how much an operation that does much for each number takes longer than to move it
+    slow: float = 1.0  # factor by which much arithmetic per number takes longer than moving the number
 
     @property
     def is_measured(self) -> bool:
@@ -59,5 +59,5 @@ def parse_script_device(text: str) -> ScriptDevice:
 
 
 def with_free_python(device: Device) -> ScriptDevice:
-    """Return this device for a script, where only operations of torch take time."""
+    """Return this device for a script, where only torch operations take time."""
     return device if isinstance(device, ScriptDevice) else ScriptDevice(**asdict(device))

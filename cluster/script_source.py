@@ -1,4 +1,4 @@
-"""The text of a script, without torch, so that its settings can be checked before torch is imported."""
+"""Read the text of a script without torch, so that its settings can be checked before torch is imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 def read_source(path: str | Path) -> str:
     """Return the text of a Python file, in UTF-8 or the encoding that it declares (PEP 263).
 
-    Raise ValueError if the file cannot be read or is not such a text.
+    Raise ValueError if the file cannot be read or is not such text.
     """
     path = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""A run of a script in numbers, and its waits: values without torch, so that stored runs can be read without it.
+"""A script's run in numbers, and its waits: plain values, so that stored runs can be read without torch.
 
 `cluster.torch.summary` computes them.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from tracing import Trace
 
 PRINTED = "printed "
-"""Prefix of the names of values that were read in a line that the script printed."""
+"""Prefix of the names of values that were found in printed lines."""
 
 
 class Waited(NamedTuple):
@@ -32,18 +32,18 @@ class Waited(NamedTuple):
 class WaitFor:
     """How long ranks waited because of `culprit` in `what`, at `line` of the script: the sum over ranks, in s.
 
-    The culprit is where the chain of waits begins: the rank that was at work, or -1 if messages were on their way.
+    The culprit is where the chain of waits begins: the rank that was working, or -1 if messages were in flight.
     """
 
     culprit: int
     what: str
     line: str
     seconds: float
-    ranks: int  # that waited for it
+    ranks: int  # number of ranks that waited for it
 
     @property
     def mean(self) -> float:
-        """The seconds of each of these ranks, on average."""
+        """The mean seconds per waiting rank."""
         return self.seconds / self.ranks
 
 
@@ -51,11 +51,11 @@ class WaitFor:
 class Summary:
     """Numbers of a run. Seconds are of the run's clock; arrays have one element per rank.
 
-    `step_seconds` is the median time of a step, the first left out if there are others; NaN without an optimizer.
-    `waits` leave it out, too; `waits_over` is the time of a rank that they are part of, on average. A rank is idle
-    while it is paused, after its end, and while it is blocked at the end of a run that failed.
-    `losses` is the mean over the ranks that call backward of a scalar, by step; `logged` is that of what the script
-    logs or prints, by name and step. If no optimizer takes a step, values count as steps: see `mean_by_step`.
+    `step_seconds` is the median time of a step, without the first if there are others; NaN without an optimizer.
+    `waits` leave out the first step, too; `waits_over` is the mean time of a rank in which they happened. A rank is
+    idle while it is paused, after its end, and while it is blocked at the end of a failed run. `losses` are means by
+    step over the ranks that call backward on a scalar; `logged` are means of the values that the script logs or prints,
+    by name and step. If no optimizer takes a step, values count as steps: see `mean_by_step`.
     """
 
     ranks: int
@@ -68,14 +68,14 @@ class Summary:
     communicate: np.ndarray  # s
     wait: np.ndarray  # s
     idle: np.ndarray  # s
-    memory: dict[str, np.ndarray]  # bytes by kind of tracing.HELD: of the last step, of activations its peak
+    memory: dict[str, np.ndarray]  # bytes by kind of tracing.HELD, in the last step; for activations its peak
     sent: np.ndarray  # bytes
     messages: int
     waits: tuple[WaitFor, ...]  # the longest first
     waits_over: float  # s
 
     def seconds_by_culprit(self) -> dict[int, float]:
-        """Return how long ranks waited because of each rank, in s; without ranks that made nobody wait."""
+        """Return how long ranks waited because of each rank, in s; leaving out ranks that made nobody wait."""
         caused: dict[int, float] = {}
         for one in self.waits:
             if one.culprit >= 0:

@@ -75,7 +75,7 @@ class Supervisor:
         self.failures: list[Failure] = []
         self.decided = math.inf  # when these failures end the run
         self.over = False
-        self.compiling = ""  # what ranks say that they do before they are ready
+        self.compiling = ""  # what ranks report to be doing before they are ready
         self.compiled = 0.0  # s of the run's clock in which a rank compiled, at most
         self.told = time.monotonic()
 

@@ -119,7 +119,7 @@ class SimulatedComm:
             if self._posted:
                 self._fill(channel, tag)
             message = channel.earliest()
-            if message is not None and not message.arrived > max(actor.now, queue.now):  # a NaN is none to wait for
+            if message is not None and not message.arrived > max(actor.now, queue.now):  # never wait for NaN
                 channel.messages.remove(message)
                 return message.route.src, self._finish_receive(message)
             for lost in self._unreported_losses(tag):

@@ -96,7 +96,7 @@ class Participant:
         if not work.done:
             actor.wait_until(queue.now)
             lost = self.lost_rank()
-            assert lost  # or who has woken it?
+            assert lost  # otherwise nothing could have woken it
             self.comm._failed.append(lost.loss(f"rank {self.comm.owner.number} waits in all-reduce for it"))
             raise self.comm._failed[-1]
         if self.end > actor.now:
@@ -139,7 +139,7 @@ class FusedAllReduce:
 
     def __init__(self, size: int, wanted: tuple):
         self.missing, self.wanted = size, wanted
-        self.error: ValueError | None = None  # raised on all ranks: their vectors are not alike
+        self.error: ValueError | None = None  # raised on all ranks: their vectors do not match
         self.by_rank: dict[int, Participant] = {}  # by rank
         self.participants: list[Participant] = []  # in the order of ranks, when all have joined
         self.last, self.done = 0.0, False  # when all had joined, s

@@ -1,9 +1,9 @@
 """Causes of waits: for whom or what each rank waited, derived only from a trace's spans and messages.
 
-What ended a wait is found by `cluster.waiting.lanes`; from there `cluster.waiting.pieces` walks it back and accounts
-for its length: work of a rank, the network, a queue at a port or a server, a rank that is paused or lost. Here the
-cause of most of it is chosen. Nothing knows an algorithm or a cluster. The same walk from the last span of the run
-gives its critical path.
+`cluster.waiting.lanes` finds what ended a wait; from there `cluster.waiting.pieces` walks back and accounts for its
+length: work of a rank, the network, a queue at a port or a server, a rank that is paused or lost. This module picks the
+cause of most of it. None of them knows about algorithms or clusters. The same walk from the last span of the run gives
+its critical path.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class Causes:
 
     message   the message that ended this wait, or that was received in this span, as a row of the messages; else -1
     by        the rank that ended the wait: it sent the message, or was the last to join; -1 if nobody did, or no wait
-    rank      the rank that caused most of the wait; of the network the receiver, of a queue the owner of the port
-    reason    how: index of REASONS; -1 of spans that are no waits
-    seconds   how much of the wait that is
+    rank the rank that caused most of the wait; for the network the receiver, for a queue the owner of the port
+    reason    how: index of REASONS; -1 for spans that are not waits
+    seconds   how much of the wait that explains
     span      a span in which it happened, as a row of the spans, -1 if there is none
-    factor    how many times longer than usual that span took, among spans of its label; 0 if that is not known
-    without   seconds that the step of the rank would take if that span had taken as long as usual; 0 if not known
+    factor    how many times longer than usual that span took, among spans of its label; 0 if unknown
+    without   seconds that the step of the rank would take if that span had taken as long as usual; 0 if unknown
     critical  whether the span is on the critical path
     totals    seconds of waiting by rank that caused it and reason, (ranks, reasons)
-    training  the same of ranks that compute: that a server has nothing to do costs nobody anything
-    pieces    of which all of this is made: (wait, rank, reason, seconds), `wait` being a row of the spans
+    training  the same, for ranks that compute: an idle server costs nothing
+    pieces    the parts behind all of this: (wait, rank, reason, seconds), where `wait` is a row of the spans
     """
 
     message: np.ndarray
@@ -60,7 +60,7 @@ class Causes:
 
 
 def causes(trace: Trace, recorded: Sequence[Waited] = ()) -> Causes:
-    """Return the causes of all waits. What ended a wait is looked up in those `recorded`, if it is among them."""
+    """Return the causes of all waits. What ended a wait is taken from `recorded`, if it is there."""
     order = np.lexsort([trace.spans["start"], trace.spans["rank"]])
     lanes = Lanes(trace, order, recorded)
     pieces = walk_back(lanes)
@@ -90,7 +90,7 @@ def _chosen(lanes: Lanes, pieces: Pieces) -> Columns:
     most = np.lexsort([total, key // (len(REASONS) * lanes.ranks)])
     most = most[np.flatnonzero(np.diff(wait[longest[most]], append=-1))]
     piece = longest[most]
-    took, usual = lanes.end - lanes.start, np.append(_usual(lanes), np.inf)  # of span -1, and of what is no work
+    took, usual = lanes.end - lanes.start, np.append(_usual(lanes), np.inf)  # for span -1, and for what is not work
     unusual = np.minimum(seconds, np.clip(np.append(took, 0)[span] - usual[span], 0, None)) * (reason == WORK)
     saved = np.minimum(np.bincount(cause, unusual, len(key))[most], _shortest(lanes, wait[piece]))
     steps = _step_lengths(lanes)[wait[piece]]
@@ -113,7 +113,7 @@ def _chosen(lanes: Lanes, pieces: Pieces) -> Columns:
 def _usual(lanes: Lanes) -> np.ndarray:
     """Return how long work with each span's label usually takes: the median over ranks, infinite if it is not work.
 
-    A rank has its own median of all spans of the label; of an even number the lower one counts.
+    A rank's value is the median of all its spans of the label; of an even number the lower one counts.
     """
     usual = np.full(len(lanes.rank), np.inf)
     works = np.flatnonzero((lanes.kind == COMPUTE) | (lanes.kind == UPDATE))

@@ -23,11 +23,11 @@ class Messages:
         m = trace.messages
         row = np.flatnonzero(np.isfinite(m["arrived"]) & (m["src"] != m["dst"]))
         row = row[np.lexsort([m["arrived"][row], m["sent"][row], m["dst"][row]])]
-        self.row = np.append(row, -1)  # so that message -1 is none
+        self.row = np.append(row, -1)  # so that row -1 means no message
         self.src, self.dst, self.bytes, self.sent, self.arrived, self.collective = (
             m[name][row] for name in ("src", "dst", "bytes", "sent", "arrived", "collective")
         )
-        self.collective = self.collective.astype(bool)  # of a trace without messages it may be anything
+        self.collective = self.collective.astype(bool)  # in a trace without messages its value does not matter
         self.ranks = trace.ranks
         self.by_arrival = np.lexsort([self.arrived, self.dst])
         self.by_sender = np.lexsort([self.sent, self.src])
@@ -48,11 +48,11 @@ class Messages:
     def queueing_delays(self) -> tuple[np.ndarray, np.ndarray]:
         """Return (seconds, rank): how long each message queued, and at whose port.
 
-        A message takes as long as the fastest of its size; the rest is queueing, as far as others passed the same port
-        before it: of its receiver, or of its sender.
+        A message should take as long as the fastest of its size; the rest is queueing, as far as others passed the
+        receiver's or the sender's port before it.
         """
         if not len(self.sent):
-            return np.zeros(1), np.zeros(1, int)  # so that message -1 is none
+            return np.zeros(1), np.zeros(1, int)  # so that row -1 means no message
         took = self.arrived - self.sent
         _, size = np.unique(self.bytes, return_inverse=True)
         fastest = np.full(size.max() + 1, np.inf)
@@ -63,15 +63,15 @@ class Messages:
             before[by[1:][same]] = self.arrived[by[:-1][same]]
         at = np.maximum(inward, outward)
         queued = np.clip(took - fastest[size], 0, np.maximum(at - self.sent, 0))
-        queued[self.collective] = 0.0  # of whose messages only the sum is known
+        queued[self.collective] = 0.0  # of whose messages only the total is known
         return queued, np.where(inward >= outward, self.dst, self.src)
 
 
 class Lanes:
     """The spans, rank by rank, with what came before each.
 
-    begin     when what the span waits for or does begins: its start; of a received message its sending
-    before    the span before, which ended there: of the same rank; of a message, what its sender was doing
+    begin     when the thing that the span waits for or does begins: its start, or for a received message its sending
+    before    the previous span, which ended there: of the same rank, or for a message what its sender was doing
     """
 
     def __init__(self, trace: Trace, order: np.ndarray, recorded: Sequence[Waited] = ()):
@@ -91,7 +91,7 @@ class Lanes:
         self.serves = ~works  # a rank that never computes answers others
         self.message, self.by = np.full(n, -1), np.full(n, -1)
         self.released = self.end.copy()  # when the other rank let a wait end
-        self.forever, self.gone = np.zeros(0, int), -1  # waits that never ended, and the loss that they wait for
+        self.forever, self.gone = np.zeros(0, int), -1  # waits that never ended, and the lost rank that they wait for
         self._match_waits(recorded)
         got = np.flatnonzero(self.receives)
         self.message[got] = messages.arriving(self.rank[got], self.start[got], self.end[got])
@@ -119,7 +119,7 @@ class Lanes:
             self.message[found[by != self.by[found]]] = -1
             self.by[found] = by
         self._join(self._open())
-        rest = self._open()  # on a message that was on its way, or a rank that has stopped
+        rest = self._open()  # for a message in flight, or for a rank that has stopped
         after = np.minimum(rest + 1, len(rank) - 1)
         goes_on = (after > rest) & (rank[after] == rank[rest])
         until = np.where(goes_on & (self.kind[after] == COMMUNICATE), self.end[after], end[rest])
@@ -134,7 +134,7 @@ class Lanes:
         """Record that these messages ended these waits, except where they are -1."""
         rows, message = rows[message >= 0], message[message >= 0]
         self.message[rows], self.by[rows] = message, self.messages.src[message]
-        if arrival:  # until then it was on its way
+        if arrival:  # until then it was in flight
             self.released[rows] = np.minimum(self.messages.sent[message], self.end[rows])
 
     def _join(self, rows: np.ndarray) -> None:
@@ -146,7 +146,7 @@ class Lanes:
         high = np.searchsorted(m.sent[some], self.end[rows] + NEAR, "right")
         one = high - low == 1
         self._set(rows[one], some[low[one]])
-        rows = rows[high - low > 1]  # several: the one of the same ring, going from neighbour to neighbour
+        rows = rows[high - low > 1]  # if there are several: the one in the same ring, found from neighbour to neighbour
         current = self.rank[rows]
         among = np.lexsort([m.sent, m.dst])
         among = among[m.collective[among]]
@@ -174,7 +174,7 @@ class Lanes:
         self.by[self.forever], self.gone = self.rank[first], first
 
     def _coincide(self, rows: np.ndarray) -> None:
-        """Find a rank whose work ended when these waits ended: it came last, and sent nothing."""
+        """Find a rank whose work ended when these waits ended: it came last, but sent nothing."""
         works = np.flatnonzero(~self.waits)
         works = works[np.argsort(self.end[works], kind="stable")]
         at = np.searchsorted(self.end[works], self.end[rows] + NEAR, "right") - 1

@@ -1,9 +1,9 @@
 """Explain each wait piece by piece, walking back in time until its whole length is accounted for.
 
-It is walked span by span and from receiver to sender. Where the rank that is late was doing the same as the one that
-waits, only what it took longer counts, so that a rank is not blamed for having begun late. If it began late because it
-had waited itself, that wait is explained in the same way, with the rank that waited: so a delay that travels along a
-ring is charged to where it arose, and not to the transfers that it passes.
+The walk goes from span to span and from receiver to sender. If the late rank was doing the same work as the waiting
+one, only its extra time counts, so that a rank is not blamed for having begun late. If it began late because it had
+itself waited, that wait is explained in the same way. A delay that travels along a ring is thus charged to where it
+arose, not to the transfers that pass it on.
 """
 
 import numpy as np
@@ -13,10 +13,11 @@ from tracing import COMMUNICATE, COMPUTE, IDLE, WAIT
 
 REASONS = ("work", "network", "queue", "stopped", "unknown")
 """What a rank waited for: another rank at work; bytes on their way; its turn at a port or a server; a rank that is
-paused or lost; nothing that the trace tells of."""
+paused or lost; nothing in the trace.
+"""
 WORK, NETWORK, QUEUE, STOPPED, UNKNOWN = range(len(REASONS))
 
-HOPS = 2000  # that a wait is walked back, at most
+HOPS = 2000  # most steps that a wait is walked back
 
 
 class Pieces:
@@ -65,7 +66,7 @@ def walk_back(lanes: Lanes) -> Pieces:
         before = span[on]
         span[on], time[on], left[on] = _alongside(lanes, pieces, wait[on], compared[on], before, time[on], left[on])
         on = on[(span[on] != before) & (span[on] >= 0) & (left[on] > 0)]
-        on = on[lanes.waits[span[on]] & (lanes.by[span[on]] >= 0)]  # both did the same, and the late one had waited
+        on = on[lanes.waits[span[on]] & (lanes.by[span[on]] >= 0)]  # both did the same work, but one had waited
         if not len(on):
             break
         compared[on] = span[on]
@@ -77,18 +78,18 @@ def walk_back(lanes: Lanes) -> Pieces:
 def _alongside(lanes: Lanes, pieces: Pieces, wait, compared, span, time, left):
     """Account for the time by which the late rank was slower while both did the same work, from the end backwards.
 
-    `compared` is the wait of the rank that did the same: `wait`, or one that its explanation led to.
-    Return where the walk goes on: (span, time, seconds left) of each wait.
+    `compared` is the wait of the rank that did the same work: `wait`, or one that its explanation led to. Return where
+    the walk continues: (span, time, seconds left) of each wait.
     """
     own = lanes.previous[compared]
-    for _ in range(2):  # sending may be the last that both did
+    for _ in range(2):  # the last thing that both did may be sending
         sends = _alike(lanes, own, span) & (lanes.kind[own] == COMMUNICATE) & ~lanes.receives[own]
         sends &= np.abs(lanes.end[span] - lanes.start[span] - lanes.end[own] + lanes.start[own]) <= left
         ahead = np.where(sends, lanes.previous[own], own), np.where(sends, lanes.previous[span], span)
         same = _alike(lanes, *ahead) & (lanes.kind[ahead[0]] == COMPUTE)
         own, span = np.where(same, ahead[0], own), np.where(same, ahead[1], span)
     on = np.flatnonzero(_alike(lanes, own, span) & (lanes.kind[own] == COMPUTE))
-    reach = lanes.start[compared].copy(), time.copy()  # up to which both are accounted for
+    reach = lanes.start[compared].copy(), time.copy()  # time back to which both are accounted for
     for _ in range(HOPS):
         if not len(on):
             break
@@ -171,7 +172,7 @@ def _back(lanes: Lanes, pieces: Pieces, *walk: np.ndarray) -> None:
         pieces.add(wait[~begun], rank[~begun], WORK, left[~begun], -1)  # it had not begun
         wait, span, time, left, rank, turn = walk = tuple(column[begun] for column in walk)
         busy = np.where(lanes.serves[rank] & (time <= turn), QUEUE, WORK)  # a server at work for others
-        gap = np.clip(time - lanes.end[span], 0, left)  # in which nothing is recorded
+        gap = np.clip(time - lanes.end[span], 0, left)  # a gap in the record
         pieces.add(wait, rank, busy, gap, span)
         left, time = left - gap, np.minimum(time, lanes.end[span])
         kind, begin, message = lanes.kind[span], lanes.begin[span], lanes.message[span]
