@@ -5,7 +5,7 @@
     r = lockstep.run("easgd", workers=8, network="10GbE")      # r alone in a cell is its summary
     r.show()                                                    # its curves and its timeline
     lockstep.sweep("sync_sgd", workers=[1, 2, 4, 8])           # a table; lists are swept
-    lockstep.algorithms()                                       # what there is to run
+    lockstep.algorithms()                                       # everything there is to run
 
 An algorithm of your own is a function that every rank runs, `worker(comm: lockstep.Comm, task, settings)`:
 
@@ -14,7 +14,7 @@ An algorithm of your own is a function that every rank runs, `worker(comm: locks
 A script for torchrun, run with `lockstep script`, logs values with `lockstep.log(loss=0.3, accuracy=0.9)`.
 
 Lockstep's packages have everyday names, such as `experiments` and `cluster`. This module lets them be found next to
-itself, whatever files of these names lie in the reader's folder.
+itself, whatever files of these names are in the user's folder.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FROM = {
     "Experiment": "experiments.specification.experiment",
     "Comm": "cluster.comm",
 }
-"""Where each name comes from, which is imported when it is first used."""
+"""The module of each name, imported at first use."""
 HERE = Path(__file__).resolve().parent
 ROOMS = ("experiments", "theory", "algorithms", "cluster", "workloads", "kernels", "tracing", "knobs", "installation")
 """What a run imports. The textbook and the workbench are added by the command line only."""
@@ -65,15 +65,15 @@ def algorithms() -> dict[str, str]:
 def log(**values: float) -> None:
     """Record values of this rank, with its step and virtual time, in a script that `lockstep script` runs.
 
-    Values are numbers, or tensors of one element; TypeError for others. On a real cluster it does nothing, and does not
-    even read a tensor from its GPU.
+    Values are numbers, or tensors of one element; raise TypeError for others. On a real cluster this does nothing, and
+    does not even read a tensor from its GPU.
     """
     if simulated := sys.modules.get("cluster.torch.logged_values"):
         simulated.log_values(values)
 
 
 def main() -> int:
-    """Do what the command line `lockstep` asks for, and return its exit code."""
+    """Run the command line `lockstep`, and return its exit code."""
     find_here(*ROOMS, "lessons", "app")
     from app.__main__ import main
 
@@ -81,18 +81,18 @@ def main() -> int:
 
 
 class Rooms:
-    """A finder of modules, for sys.meta_path: the packages of `names` lie next to this file, not on sys.path."""
+    """A finder of modules, for sys.meta_path: finds the packages of `names` next to this file, not on sys.path."""
 
     def __init__(self, names: Sequence[str]):
         self.names = names
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        """Return where the module is, None for what is not ours."""
+        """Return where the module is, or None if it is not ours."""
         return PathFinder.find_spec(name, [str(HERE)]) if name in self.names else None
 
 
 def find_here(*names: str) -> None:
-    """Let these packages be found next to this file. ImportError if one of them was imported from somewhere else."""
+    """Make these packages importable from next to this file. Raise ImportError if one was imported from elsewhere."""
     for name in names:
         spec = getattr(sys.modules.get(name), "__spec__", None)
         if name in sys.modules and not (spec and _is_here(spec)):
@@ -117,7 +117,7 @@ def _place(spec: ModuleSpec | None) -> str:
 
 
 def _warn_of_namesakes() -> None:
-    """Warn of the reader's modules that `import` cannot reach any more: those next to the script, or in this folder."""
+    """Warn about the user's modules that `import` can no longer reach: those next to the script, or in this folder."""
     folder = Path(sys.path[0] or ".").resolve()
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     found = [folder / f"{name}.py" for name in ROOMS if (folder / f"{name}.py").is_file()]

@@ -35,7 +35,7 @@ OLDEST = (3, 11)
 
 
 def main(words: list[str]) -> int:
-    """Do what the first word says. Return the exit code."""
+    """Run the command named by the first word. Return the exit code."""
     if sys.version_info < OLDEST:
         return fail(f"this is Python {sys.version.split()[0]}; Lockstep needs {OLDEST[0]}.{OLDEST[1]} or later.")
     task, *rest = words or ["run"]
