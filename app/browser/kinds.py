@@ -4,8 +4,8 @@ The browser loads the script of a kind when it first draws one, and React shows 
 are placeholders, React waits for half a second before it fills any (`FALLBACK_THROTTLE_MS`), even those of buttons that
 are ready. So all kinds are drawn while the server is still working on the page.
 
-Relies on Streamlit drawing with React, and loading the script of a kind with its first element. Otherwise these ten
-hidden elements are useless.
+Relies on Streamlit drawing with React, and loading the script of a kind with its first element. Without that, these
+ten hidden elements are useless.
 """
 
 import streamlit as st
