@@ -368,7 +368,7 @@ def test_a_quiz_for_moodle_says_how_near_a_number_must_be(command, tmp_path):
         (("show", "colectives"), "there is no chapter 'colectives'; did you mean collectives?"),
         (("show", "collectives.order_of_sum"), "did you mean order_of_sums?"),
         (("show", "collectives", "order_of_sum"), "did you mean order_of_sums?"),
-        (("golden", "stragglers", "--only", "nothing"), "has no figure and asks no question 'nothing'"),
+        (("golden", "stragglers", "--only", "nothing"), "has no figure or question 'nothing'"),
         (("run", "nosuch"), "there is no chapter 'nosuch'"),
         (("check", "stragglers", "nowhere.py"), "does not exist"),
         (("check", "stragglers", "--hint", "9"), "there is no hint 9.1"),

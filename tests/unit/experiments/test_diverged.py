@@ -66,7 +66,7 @@ def test_a_picture_of_what_came_out_has_a_word_in_place_of_a_bar(gone, made):
 def test_who_predicted_a_higher_loss_is_right_if_the_run_diverges(gone, made):
     values = (predict.outcome(made(Experiment()), "held_out_loss"), predict.outcome(gone, "held_out_loss"))
     told = predict.verdict("held_out_loss", "higher", *values)
-    assert "as predicted" in told and "diverged, against 0." in told and "not as" not in told
+    assert "as predicted" in told and "diverged, compared with 0." in told and "not as" not in told
 
 
 def test_a_loss_under_way_that_is_not_finite_is_told_in_a_word(monkeypatch, capsys):

@@ -73,7 +73,7 @@ def test_what_is_folded_is_no_part_of_the_minutes_and_is_said_beside_them(tmp_pa
         ("{{ fold One }}\nwords", "here: the fold 'One' does not end; write {{ end fold }} on a line of its own"),
         ("{{ fold One }}\nwords\n{{ end }}", "the fold 'One' does not end"),
         ("words\n{{ end fold }}", "{{ end fold }} ends a fold, and none is open; begin it with {{ fold TITLE }}"),
-        ("{{ fold One }}\na\n{{ fold Two }}", "the fold 'Two' begins inside of 'One'; end that one first"),
+        ("{{ fold One }}\na\n{{ fold Two }}", "the fold 'Two' begins inside 'One'; end that one first"),
         (
             "{{ fold One }}\n## Head\n{{ end fold }}",
             "the fold 'One' holds a heading, '## Head'; end the fold before it",
