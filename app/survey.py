@@ -17,21 +17,28 @@ from lessons import survey
 BOUND = {"bind": "query-params", "persist_state": "session"}
 WIDTHS = {
     "numbers": {
-        "method": 150,
-        **dict.fromkeys(survey.QUANTITIES, 105),
-        "sending": 105,
-        "computing": 120,
-        "family": 125,
+        "method": 135,
+        **dict.fromkeys(("computation", "communication"), 105),
+        **dict.fromkeys(("memory", "staleness"), 85),
+        **dict.fromkeys(("idle", "late"), 70),
+        **dict.fromkeys(("sending", "computing"), 105),
+        "settings": 95,
     },
     "formulas": {"method": 125, "computation": 200, "communication": 250, "memory": 245, "staleness": 105},
+    "waiting": {"method": 125, "idle": 310, "late": 75, "waits": 330, "settings": 95},
 }
 """The columns and their widths in px, by what the table shows. All fit a page 1366 px wide."""
 TITLES = {
     "method": "Method", "computation": "Computation", "communication": "Communication", "memory": "Memory",
-    "staleness": "Staleness", "sending": "Time to send", "computing": "Time to compute", "family": "Family",
+    "staleness": "Staleness", "sending": "Time to send", "computing": "Time to compute", "idle": "Idle",
+    "late": "If one is slow", "waits": "Waits for", "settings": "With",
 }  # fmt: skip
 HELPS = {
     "staleness": "In updates.",
+    "idle": "Share of the time that workers wait, on average, if messages take no time and workers are alike.",
+    "late": "The same share of all other workers if one takes twice as long.",
+    "waits": "What a worker waits for.",
+    "settings": "Settings in the formulas, such as the period H.",
     "sending": "If all ports are always busy.",
     "computing": "If all devices run at peak speed.",
 }
@@ -53,13 +60,13 @@ def page() -> None:
         _sections()
 
 
-def _choose() -> tuple[survey.Stack, survey.Cluster]:
+def _choose() -> tuple[survey.Model, survey.Cluster]:
     name = st.selectbox(
         "Model",
         survey.MODELS,
         index=2,
         key="survey_model",
-        help="A stack of equal dense layers, from which all sizes follow.",
+        help="Stacks of equal dense layers, pairs of a wide and a narrow one, and VGG-16, whose layers all differ.",
         **BOUND,
     )
     workers = st.select_slider("Workers", [2, 4, 8, 16, 32, 64, 128, 256], 8, key="survey_workers", **BOUND)
@@ -82,7 +89,7 @@ def _choose() -> tuple[survey.Stack, survey.Cluster]:
     return survey.MODELS[name], survey.Cluster(workers, batch, network, device, {"H": period, "M": chunks})
 
 
-def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
+def _costs(model: survey.Model, cluster: survey.Cluster) -> None:
     """Show the filtered table, with the formulas of the chosen method and a run that shows its costs."""
     rows = survey.table(model, cluster)
     left, middle, right, last = st.columns([3, 3, 2, 3], vertical_alignment="bottom")
@@ -101,15 +108,16 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
     st.caption(
         f"{len(kept)} of {len(rows)} methods. {survey.the_step(model, cluster)} Numbers are in float32, at each "
         f"module's settings: FLOPs and bytes of all ranks together, memory (without messages) of the "
-        f"worker that uses most; staleness in updates. Tests check the formulas against runs."
+        f"worker that uses most; staleness in updates. Workers idle as on a network that takes no time. Tests check "
+        f"the formulas against runs."
     )
     if not kept:
         st.info("No method matches; clear the search or choose another family.", icon=":material/search_off:")
         return
-    if shown == "formulas":
+    if shown != "numbers":
         st.markdown(f":small[{_symbols(kept)} A dash means there is no formula; select the row to read why.]")
     chosen = st.dataframe(
-        _numbers(kept) if shown == "numbers" else frame(_formulas(kept)), key=f"costs-{shown}", hide_index=True,
+        _numbers(kept) if shown == "numbers" else frame(_formulas(kept, shown)), key=f"costs-{shown}", hide_index=True,
         height=min(35 * len(kept) + 38, 620), on_select="rerun", selection_mode="single-row",
         column_config=_columns(shown),
     )  # fmt: skip
@@ -121,20 +129,21 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
 def _numbers(rows: list[dict]):
     """Return the table in numbers that sort numerically and are formatted like all others on this page."""
     value = {quantity: f"{quantity} value" for quantity in survey.QUANTITIES}
-    lines = frame([{name: row[value.get(name, name)] for name in WIDTHS["numbers"]} for row in rows])
+    columns = WIDTHS["numbers"]
+    lines = frame([{name: survey.in_one_cell(row[value.get(name, name)]) for name in columns} for row in rows])
     said = {name: partial(survey.format_quantity, unit=survey.UNITS[name]) for name in survey.QUANTITIES}
     said |= {"sending": units.seconds, "computing": units.seconds}
     lines = lines.astype(dict.fromkeys(said, float))  # also a column in which there is none
     return lines.style.format(said, na_rep="–")
 
 
-def _formulas(rows: list[dict]) -> list[dict]:
+def _formulas(rows: list[dict], shown: str = "formulas") -> list[dict]:
     """Return the table in formulas, with a dash where words explain why there is none."""
-    return [
-        {"method": row["method"]}
-        | {name: row[name] if row[f"{name} value"] is not None else "–" for name in survey.QUANTITIES}
-        for row in rows
-    ]
+
+    def cell(row: dict, name: str) -> str:
+        return "–" if row.get(f"{name} value", 0) is None else survey.in_one_cell(row[name])
+
+    return [{name: cell(row, name) for name in WIDTHS[shown]} for row in rows]
 
 
 def _symbols(rows: list[dict]) -> str:
@@ -156,6 +165,10 @@ def _method(row: dict, cluster: survey.Cluster) -> None:
     with st.container(border=True, key="survey-method"):
         st.markdown(f"**{escape_markdown(row['method'])}**")
         st.markdown(f"Approximation: {escape_markdown(row['approximation'])}")
+        with_settings = survey.in_one_cell(row["settings"])
+        st.markdown(
+            f"Waits for: {escape_markdown(row['waits'])}" + (f". With {with_settings}" if with_settings else "")
+        )
         for quantity in survey.QUANTITIES:
             value = row[f"{quantity} value"]
             here = "" if value is None else f", here {survey.format_quantity(value, survey.UNITS[quantity])}"
@@ -168,6 +181,7 @@ def _method(row: dict, cluster: survey.Cluster) -> None:
 
 def _sections() -> None:
     """Show each source with a summary of its abstract, and its methods in its own order."""
+    _published()
     rows = survey.rows()
     for source in survey.sources():
         st.markdown(f"### {source.title}", anchors=False)
@@ -180,6 +194,16 @@ def _sections() -> None:
             figures = _some(map(_figure, row["figures"])) or _some(map(_chapter, row["chapters"]))
             lines.append(f"| {row['section']} | {row['reference']} | {row['work']} | {module} | {figures} |")
         st.markdown("\n".join(lines))
+
+
+def _published() -> None:
+    """Show the numbers of papers that the book computes again."""
+    st.markdown("### Published numbers, computed again", anchors=False)
+    lines = ["| work | published | here | from |", "|---|---|---|---|"]
+    for one in survey.PUBLISHED:
+        source = _figure(one.figure) if one.figure else "closed form"
+        lines.append(f"| {one.work} | {one.theirs} | {one.ours()} | {source} |")
+    st.markdown("\n".join(lines))
 
 
 def _some(links: Iterable[str], most: int = 3) -> str:
@@ -205,6 +229,4 @@ def _figure(name: str) -> str:
 
 @st.cache_data(max_entries=8, show_spinner=False)
 def _csv(rows: list[dict]) -> str:
-    return frame([{k: " ".join(v) if isinstance(v, tuple) else v for k, v in row.items()} for row in rows]).to_csv(
-        index=False
-    )
+    return frame([{key: survey.in_one_cell(value) for key, value in row.items()} for row in rows]).to_csv(index=False)

@@ -2,8 +2,10 @@
 
 import csv
 import sys
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -14,32 +16,38 @@ from experiments.cli.console import refuse
 from lessons.cli.console import console, usage_errors
 
 MOST = 3  # figures that are named per method
-OF_THE_TABLE = ("family", "workers", "batch", "layers", "width", "period", "network", "device")
+OF_THE_TABLE = ("family", "workers", "batch", "model", "layers", "width", "period", "chunks", "network", "device")
+LIKE_A_STACK = ("layers", "width")
 
 
 @click.command(
     help="Print the survey and its four companions by section. With --costs: what a step of each method costs."
 )
-@click.option("--costs", is_flag=True, help="the table of computation, communication, memory, staleness, approximation")
+@click.option("--costs", is_flag=True, help="the table of computation, communication, memory, staleness, idle time")
 @click.option("--family", default="", help="methods of this family only")
 @click.option("--workers", type=click.IntRange(2, 4096), default=8, help="workers of the cluster")
 @click.option("--batch", type=click.IntRange(1), default=32, help="samples per worker and step")
+@click.option("--model", default="", help="a model of the page Survey, such as VGG-16, instead of --layers and --width")
 @click.option("--layers", type=click.IntRange(1), default=32, help="dense layers of the model")
 @click.option("--width", type=click.IntRange(1), default=4096, help="units of each layer")
 @click.option("--period", type=click.IntRange(1), help="steps between two exchanges, instead of each method's own")
+@click.option("--chunks", type=click.IntRange(1), help="micro-batches of a pipeline, instead of each method's own")
 @click.option("--network", default="10GbE", help="preset of the network")
 @click.option("--device", default="A100", help="preset of the device")
 @click.option("--csv", "file", type=click.Path(dir_okay=False, path_type=Path), help="write the table to this file")
-def survey(costs, family, workers, batch, layers, width, period, network, device, file) -> None:
+def survey(costs, family, workers, batch, model, layers, width, period, chunks, network, device, file) -> None:
     from lessons import survey as companion
 
     with usage_errors():
-        chosen = {"H": period} if period else {}
+        chosen = {symbol: value for symbol, value in (("H", period), ("M", chunks)) if value}
         cluster = companion.Cluster(workers, batch, network, device, chosen)
         if not costs and not file:
             refuse("applies to the table of costs; add --costs, or remove it.", *OF_THE_TABLE)
             return _sections(companion)
-        rows = companion.table(companion.Stack(layers, width), cluster)
+        if model:
+            refuse("is part of the model; leave out --model, or this.", *LIKE_A_STACK)
+        priced = _find(companion.MODELS, model) if model else companion.Stack(layers, width)
+        rows = companion.table(priced, cluster)
     families = dict.fromkeys(row["family"] for row in rows)
     if family and family not in families:
         raise click.UsageError(f"there is no family {family[:40]!r}; there are {', '.join(families)}.")
@@ -48,16 +56,26 @@ def survey(costs, family, workers, batch, layers, width, period, network, device
         write_csv(rows, file)
         console.print(str(file), style="dim")
         return
-    model = companion.Stack(layers, width)
-    console.print(f"{companion.the_step(model, cluster)} It has {layers} layers of {width:,}.\n", highlight=False)
+    console.print(f"{companion.the_step(priced, cluster)}\n", highlight=False)
     for row in rows:
         console.print(f"[bold]{row['method']}[/]  {row['approximation']}", highlight=False)
+        console.print(f"  {'waits for':14} {row['waits']}", highlight=False)
+        if settings := companion.in_one_cell(row["settings"]):
+            console.print(f"  {'with':14} {settings}", highlight=False)
         for quantity in companion.costs.QUANTITIES:
             if quantity == "server" and not row[quantity]:
                 continue
             number = companion.format_quantity(row[f"{quantity} value"], companion.UNITS[quantity])
             console.print(f"  {quantity:14} {number:>12}  [dim]{row[quantity]}[/]", highlight=False)
     _symbols(companion.symbols_of(rows))
+
+
+def _find(models: Mapping[str, Any], name: str) -> Any:
+    """Return the model of this name, in capitals or not. Raise ValueError if there is none."""
+    for known, model in models.items():
+        if known.casefold() == name.casefold():
+            return model
+    raise ValueError(f"there is no model {name[:40]!r}; there are {'; '.join(models)}.")
 
 
 def _symbols(symbols: dict[str, str]) -> None:
@@ -91,6 +109,15 @@ def _sections(companion) -> None:
                 table.add_row(row["reference"], row["work"], module, _in_the_book(row))
             console.print(f"\n[bold]{section}[/]", highlight=False)
             console.print(table, highlight=False)
+    _published(companion)
+
+
+def _published(companion) -> None:
+    """Print the numbers of papers that the book computes again."""
+    console.print("\n[bold]Published numbers, computed again[/]", highlight=False)
+    for one in companion.PUBLISHED:
+        figure = f" (figure {one.figure})" if one.figure else " (a closed form)"
+        console.print(f"{one.work}\n  published  {one.theirs}\n  here       {one.ours()}{figure}", highlight=False)
 
 
 def _in_the_book(row: dict) -> str:
@@ -103,11 +130,13 @@ def _in_the_book(row: dict) -> str:
 
 def write_csv(rows: list[dict], file: Path) -> None:
     """Write rows of the cost table to `file`, a list in one cell."""
+    from lessons import survey as companion
+
     with file.open("w", newline="", encoding="utf-8") as out:
         writer = csv.DictWriter(out, list(rows[0]))
         writer.writeheader()
         for row in rows:
-            writer.writerow({key: " ".join(v) if isinstance(v, tuple) else v for key, v in row.items()})
+            writer.writerow({key: companion.in_one_cell(value) for key, value in row.items()})
 
 
 @click.command(help="Print BibTeX for everything that Lockstep cites.")

@@ -5,6 +5,7 @@ formula are those of the module, unless the reader gives others.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,7 +18,7 @@ from algorithms.catalogue import CATALOGUE, DECLARED
 from algorithms.parts.topology import neighbours
 from lessons.markup import JINJA
 
-QUANTITIES = ("computation", "communication", "memory", "server", "staleness")
+QUANTITIES = ("computation", "communication", "memory", "server", "staleness", "idle", "late")
 SYMBOLS = {
     "N": "workers that train",
     "S": "stages of a pipeline, or modules: as many as workers, unless the method has a setting",
@@ -26,7 +27,9 @@ SYMBOLS = {
     "B": "samples of a step: of each worker, or of all where they share samples",
     "F": "FLOPs of the forward pass of one sample; backward takes twice as many",
     "A": "activations that one step's forward pass keeps, of the whole model",
-    "a": "numbers per sample that cross from one stage to the next",
+    "t": "numbers per sample that tensor parallelism sums over all ranks",
+    "a": "numbers per sample that cross from one stage to the next, on average",
+    "r": "work of the slowest stage, as a multiple of the average: 1 if stages are alike",
     "o": "outputs of the model, per sample",
     "y": "numbers in a label",
     "l": "parameters of the largest layer",
@@ -75,6 +78,9 @@ class Costs:
     memory: str
     staleness: str
     approximation: str
+    idle: str = ""
+    late: str = ""
+    waits: str = ""
     server: str = ""
     at_most: Sequence[str] = ()  # quantities whose formula is an upper bound
     unproven: Mapping[str, str] = field(default_factory=dict)
@@ -85,16 +91,25 @@ class Costs:
         bound = "at most " if quantity in self.at_most else ""
         return bound + formula if formula else self.unproven.get(quantity, "")
 
+    def symbols(self, quantity: str) -> set[str]:
+        """Return the symbols in the formula of a quantity."""
+        return set(re.findall(r"[A-Za-z]+", getattr(self, quantity))) & set(SYMBOLS)
+
+    def settings(self) -> list[str]:
+        """Return the symbols of settings in any of the formulas."""
+        named = set().union(*map(self.symbols, QUANTITIES))
+        return [symbol for symbol in SETTINGS if symbol in named]
+
     def evaluate(self, quantity: str, symbols: Mapping[str, float]) -> float | None:
         """Return the value of a formula, the largest over stages if it depends on them; None if it has no value."""
         formula = getattr(self, quantity)
         if not formula:
             return None
         expression = JINJA.compile_expression(formula, undefined_to_none=False)
-        stages = range(int(symbols["S"])) if "s" not in symbols else [symbols["s"]]
+        stages = range(int(symbols.get("S", 1))) if "s" not in symbols else [symbols["s"]]
         try:
             return max(float(expression(**WORDS, **{**symbols, "s": s})) for s in stages)
-        except UndefinedError:  # a symbol of an auxiliary network, which the reader does not choose
+        except UndefinedError:  # a symbol of an auxiliary network, or of more stages than there are layers
             return None
 
 
@@ -113,39 +128,11 @@ def every() -> dict[str, Costs]:
     return found
 
 
-@dataclass(frozen=True)
-class Stack:
-    """A stack of equal dense layers: all sizes follow from their number and width."""
-
-    layers: int
-    width: int
-
-    @property
-    def parameters(self) -> int:
-        """The number of weights and biases."""
-        return self.layers * (self.width**2 + self.width)
-
-    def symbols(self, batch: int) -> dict[str, float]:
-        """Return the values of the symbols that depend on the model and the batch."""
-        layer = self.width**2 + self.width
-        return {
-            "d": self.parameters,
-            "l": layer,
-            "F": 2 * self.layers * self.width**2,
-            "B": batch,
-            "A": batch * self.layers * self.width,
-            "a": self.width,
-            "o": self.width,
-            "y": 1,
-        }
-
-
-MODELS = {
-    "8 layers of 64": Stack(8, 64),
-    "7 layers of 2,048": Stack(7, 2048),
-    "32 layers of 4,096": Stack(32, 4096),
-    "96 layers of 12,288": Stack(96, 12288),
-}
+@cache
+def stages_per_rank(name: str) -> int:
+    """Return how many stages of a pipeline a rank holds."""
+    method = algorithms.find(name)
+    return method.stages(4, method.Settings()) // 4 if algorithms.family(name) == "pipelined" else 1
 
 
 def symbols(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import algorithms
-from lessons.survey import costs
+from lessons.survey import costs, models
 from tests.training import WideChain, train
 from tracing import HELD
 
@@ -34,7 +34,7 @@ def sizes(name):
 
 def values(name, workers):
     """The symbols of the runs below."""
-    model = costs.Stack(LAYERS, WIDTH).symbols(BATCH.get(name, 48)) | {"y": WIDTH}  # a target is a vector
+    model = models.Stack(LAYERS, WIDTH).symbols(BATCH.get(name, 48)) | {"y": WIDTH}  # a target is a vector
     shards = workers if not algorithms.find(name).shares_samples else 1
     return costs.symbols(name, model, workers, {"H": PERIOD}) | {"E": BATCHES // shards}
 

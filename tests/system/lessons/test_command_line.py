@@ -139,6 +139,8 @@ def test_commands_are_listed_by_what_they_are_for_and_none_is_missing(command):
 def test_the_survey_cuts_no_name_of_a_module_in_80_columns(command):
     told = command("survey").output
     assert all(row["module"].partition(".")[2] in told for row in survey.rows())
+    words = " ".join(told.split())
+    assert all(f"published {one.theirs} here {one.ours()}" in words for one in survey.PUBLISHED)
 
 
 def test_every_formula_of_a_quiz_can_be_read_in_a_terminal():
