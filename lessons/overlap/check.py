@@ -7,6 +7,7 @@ plans, so only their behaviour on the cluster is judged.
 import random
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -171,11 +172,27 @@ def check(solution, seed):
                   for some in ([case.best for case in cases], plans))  # fmt: skip
     beside = [took / min(map(case.seconds, case.naive)) for case, took in zip(cases, mine, strict=True)]
     told = f"at worst {max(beside):.2f} times the faster of the two; at most {TARGETS['naive']:g} is allowed"
-    yield never, max(beside) <= TARGETS["naive"], told
+    order = next(filter(None, map(order_error, plans)), "")
+    yield never, max(beside) <= TARGETS["naive"], f"{told}. {order}" if order else told
     for mark, kind in zip(near, ("slow", "fast", "one", "150"), strict=True):
         parts = [took / least for case, took, least in zip(cases, mine, best, strict=True) if case.kind == kind]
         told = f"{', '.join(f'{part:.3f}' for part in parts)} times the step of the best plan"
         yield mark, max(parts) <= TARGETS["time"], f"{told}; at most {TARGETS['time']} is allowed"
+
+
+def order_error(plan: Plan) -> str:
+    """Return a message on the first bucket that is sent before one that is ready earlier; "" if there is none.
+
+    Back-propagation ends with layer 0, so a bucket is ready with the lowest of its layers.
+    """
+    for bucket, later in pairwise(plan):
+        if min(later) > min(bucket):
+            return (
+                f"A bucket with layer {min(bucket)} is sent before one with layer {min(later)}, whose gradients are "
+                f"ready earlier: back-propagation ends with layer 0. So all that is sent later waits; send the last "
+                f"layers first"
+            )
+    return ""
 
 
 def parse_plan(found, layers: int) -> Plan:

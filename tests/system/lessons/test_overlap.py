@@ -52,6 +52,25 @@ def test_a_near_miss_loses_its_marks(source, marks):
     assert lost("overlap", source)[1] == marks
 
 
+def test_buckets_in_the_order_of_the_layers_are_told_that_all_wait_for_the_gradient_that_is_ready_last():
+    assert check.order_error([[0], [1], [2]]) == check.order_error([[0], [2], [1]]).replace("layer 2", "layer 1")
+    assert "with layer 0 is sent before one with layer 1" in check.order_error([[0], [1], [2]])
+    assert "with layer 1 is sent before one with layer 2" in check.order_error([[3], [1], [2], [0]])
+    assert (
+        check.order_error([[2], [0, 1]]) == check.order_error([[3, 2], [1], [0]]) == check.order_error([[0, 1]]) == ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [("[[layer] for layer in range(last)]", True), ("[[layer] for layer in reversed(range(last))]", False)],
+)
+def test_a_report_names_the_wrong_order_of_buckets_and_only_that(words, told):
+    report = grade(CHAPTER, planned(f"return {words}"), seed=5)
+    never = next(mark for mark in report.marks if mark.name == NEVER)
+    assert not never.earned and ("send the last layers first" in never.observed) is told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_plan_that_we_know_is_faster_than_the_one_that_is_called_best(seed):
