@@ -6,6 +6,7 @@ own piece cannot know other moments.
 """
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 
@@ -27,6 +28,7 @@ POINTS = {
     "they take no longer than they must": 1,
     "a last batch that is not full makes an update": 2,
     "any number of ranks and of weights will do": 2,
+    "a mini-batch counts by its samples": 2,
 }
 OTHERWISE = "judged only when every full update is right"
 SHARED = "judged only when each rank takes the steps of its own piece, and of no other"
@@ -35,7 +37,7 @@ BESIDE = 16  # numbers that a rank may exchange per update, in addition to gradi
 
 def check(solution, seed):
     """Yield (mark, whether it is earned, what was observed)."""
-    right, owned, lean, frugal, quick, last, general = POINTS
+    right, owned, lean, frugal, quick, last, general, weighed = POINTS
     dice = random.Random(seed)
     one = Training(dice, ranks=6, weights=dice.randint(*SIZES) // 6 * 6 + dice.randint(1, 5), full=dice.randint(4, 5))
     held = Held()
@@ -60,30 +62,49 @@ def check(solution, seed):
         yield mark, not wrong and part <= TARGETS[target], OTHERWISE if wrong else told
     missed = "" if wrong else one.last_update_error()
     yield last, not wrong and not missed, OTHERWISE if wrong else missed or f"{one.left} mini-batches on each rank"
+    yield general, *_any_numbers(solution, dice, otherwise)
+    yield weighed, *_unequal_batches(solution, dice, wrong)
+
+
+def _any_numbers(solution, dice: random.Random, otherwise: str) -> tuple[bool, str]:
+    """Return whether other numbers of ranks and of weights are right, and what was observed."""
     if otherwise:
-        yield general, False, otherwise
-        return
+        return False, otherwise
     tried = [(1, 10), (2, dice.choice([9, 11])), (5, 3), (7, dice.randint(8, 13)), (3, dice.randint(70, 90))]
     with solution.ranks(max(tried)[0]) as ranks:
         for size, weights in tried:
             small = Training(dice, size, weights, full=3)
             small.run(ranks[:size])
             if told := small.wrong() or small.last_update_error() or small.beside():
-                yield general, False, f"{size} ranks, {weights} weights: {told}"
-                return
-        yield general, True, "; ".join(f"{size} ranks, {weights} weights" for size, weights in tried)
+                return False, f"{size} ranks, {weights} weights: {told}"
+        return True, "; ".join(f"{size} ranks, {weights} weights" for size, weights in tried)
+    return False, "it failed there"  # an error of the solution ends its attempts, and is reported
+
+
+def _unequal_batches(solution, dice: random.Random, wrong: str) -> tuple[bool, str]:
+    """Return whether full updates are right where mini-batches differ in size, and what was observed."""
+    if wrong:
+        return False, OTHERWISE
+    uneven = Training(dice, ranks=3, weights=dice.randint(20, 30), full=3, unequal=True)
+    with solution.ranks(uneven.ranks) as ranks:
+        uneven.run(ranks)
+    sizes = uneven.samples[: uneven.accumulate]
+    told = uneven.wrong()
+    return not told, told or f"3 updates, of mini-batches with {', '.join(map(str, sizes))} samples in the first"
 
 
 class Training(AccumulatedUpdates):
     """An observed training run with `full` full updates, and a smaller one at the end."""
 
-    def __init__(self, dice: random.Random, ranks: int, weights: int, full: int):
+    def __init__(self, dice: random.Random, ranks: int, weights: int, full: int, unequal: bool = False):
         self.weights, self.full = weights, full
         accumulate, self.rate = dice.randint(3, 4), dice.uniform(0.01, 0.02)
         self.left = dice.randint(1, accumulate - 1)
-        super().__init__(ranks, full * accumulate + self.left, accumulate, "weights")
+        steps = full * accumulate + self.left
+        samples = [(1, 9, 4, 30)[step % accumulate] for step in range(steps)] if unequal else [2] * steps
+        super().__init__(ranks, steps, accumulate, "weights", samples)
         self.settings = {
-            "learning_rate": self.rate, "accumulate": self.accumulate, "eps": 1e-8,
+            "learning_rate": self.rate, "accumulate": self.accumulate, "eps": 1e-8, "samples": samples,
             "beta1": dice.choice([0.8, 0.85]), "beta2": dice.choice([0.95, 0.98]),
         }  # fmt: skip
         self.values = {
@@ -159,12 +180,12 @@ class Training(AccumulatedUpdates):
         seen = Restricted("comm", rank=comm.rank, size=comm.size, **collectives)
         return seen, self.task(comm, task), self.settings
 
-    def _wanted(self, t: int) -> np.ndarray:
-        """Return Adam's step for update t, from 0, by which the model should change."""
+    def _wanted(self, t: int, mean: Callable[[int], np.ndarray]) -> np.ndarray:
+        """Return Adam's step for update t, from 0, with these mean gradients, by which the model should change."""
         b1, b2 = self.settings["beta1"], self.settings["beta2"]
         m, v = np.zeros(self.weights), np.zeros(self.weights)
         for update in range(t + 1):
-            g = self.mean(update)
+            g = mean(update)
             m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g**2
         return -self.rate * (m / (1 - b1 ** (t + 1))) / (np.sqrt(v / (1 - b2 ** (t + 1))) + self.settings["eps"])
 
@@ -174,9 +195,14 @@ class Training(AccumulatedUpdates):
         for rank in range(self.ranks):
             if len(self.where[rank, t]) > 1 or not np.array_equal(self.where[rank, t][0], self.models[t]):
                 return f"rank {rank} computed gradients of update {t + 1} at a model other than the one before it"
-        wanted = self._wanted(t)
-        off = (self.models[t + 1] - self.models[t]).astype("f8") - wanted
-        if not float(np.linalg.norm(off)) <= NEAR * float(np.linalg.norm(wanted)):
+        moved = (self.models[t + 1] - self.models[t]).astype("f8")
+        off = moved - self._wanted(t, self.mean)
+        if not self._is_near(moved, self._wanted(t, self.mean)):
+            if self._is_near(moved, self._wanted(t, self.mean_of_means)):
+                return (
+                    f"update {t + 1} is Adam's with the mean of its mini-batches' means: one of {min(self.samples)} "
+                    f"sample counts as much there as one of {max(self.samples)}"
+                )
             pieces = np.array_split(np.abs(off), self.ranks)
             worst = max(
                 range(self.ranks), key=lambda rank: float(np.nan_to_num(pieces[rank], nan=np.inf).max(initial=0))
@@ -186,3 +212,7 @@ class Training(AccumulatedUpdates):
                 f"piece of rank {worst}"
             )
         return ""
+
+    @staticmethod
+    def _is_near(moved: np.ndarray, wanted: np.ndarray) -> bool:
+        return float(np.linalg.norm(moved - wanted)) <= NEAR * float(np.linalg.norm(wanted))

@@ -3,8 +3,10 @@
 `worker(comm, task, s)` runs on every rank of a simulated cluster. Train with Adam and large batches, so that no
 rank keeps more of Adam's moments than it must:
 
-- an update is made of `s.accumulate` mini-batches of each rank, all of them at the same w. Its g is the mean of all
-  their gradients, over the mini-batches and over the ranks;
+- an update is made of `s.accumulate` mini-batches of each rank, all of them at the same w. Its g is the mean gradient
+  of all their samples, over the mini-batches and over the ranks;
+- mini-batches need not be equally large: those of step i, counted from 0, have `s.samples[i]` samples, on every rank.
+  `task.gradient` returns the mean over a mini-batch's own samples;
 - update t, counted from 1, is Adam's, with moments m and v that begin at zero:
 
       m = s.beta1 * m + (1 - s.beta1) * g
@@ -13,13 +15,13 @@ rank keeps more of Adam's moments than it must:
 
 - each rank keeps m and v of its own piece of w, and of no other, and updates that piece only. Then all ranks get
   all new pieces: before the next gradient each of them has the whole new w;
-- the steps need not be a multiple of `s.accumulate`. The rest at the end makes a last update: its g is the mean of the
-remaining gradients;
+- the steps need not be a multiple of `s.accumulate`. The rest at the end makes a last update: its g is the mean over
+  the remaining samples;
 - the weights need not be a multiple of the ranks, and there may be fewer weights than ranks.
 
-The worker below forgets a last batch that is not full. Otherwise it is correct, but redundant: every rank keeps all
-moments, and takes every whole step. Yours is graded on its updates, on which gradients each rank receives and which new
-weights it gives, and on memory, bytes and time against TARGETS.
+The worker below forgets a last batch that is not full, and treats all mini-batches as equally large. Otherwise it is
+correct, but redundant: every rank keeps all moments, and takes every whole step. Yours is graded on its updates, on
+which gradients each rank receives and which new weights it gives, and on memory, bytes and time against TARGETS.
 
 What you have: `comm.rank`, `comm.size`; `comm.reduce_scatter(x, op="mean")`, which returns this rank's piece of the
 mean of all ranks' x, and leaves x as it is; `comm.all_gather(x)`, which returns a list of all ranks' x, by rank;
@@ -27,8 +29,8 @@ mean of all ranks' x, and leaves x as it is; `comm.all_gather(x)`, which returns
 `np.array_split(x, comm.size)`: consecutive, and the first ones may have one number more. `task.start()`, the same w
 on every rank; `task.steps(together=True)`, which ends on all ranks at the same step; `task.gradient(w)`, a loss and
 the gradient of the next mini-batch, once in a step; `task.report(w)`, called by rank 0 after each update;
-`s.learning_rate`, `s.accumulate`, `s.beta1`, `s.beta2`, `s.eps`. Weights and gradients are NumPy vectors of
-float32. NumPy and the standard library may be imported. Every rank is a process of its own.
+`s.learning_rate`, `s.accumulate`, `s.samples`, `s.beta1`, `s.beta2`, `s.eps`. Weights and gradients are NumPy vectors
+of float32. NumPy and the standard library may be imported. Every rank is a process of its own.
 """
 
 import numpy as np

@@ -8,7 +8,7 @@ def worker(comm, task, s):
     total = np.zeros_like(w)
     pieces = np.array_split(w, comm.size)  # parts of w, not copies
     m, v = np.zeros_like(pieces[comm.rank]), np.zeros_like(pieces[comm.rank])
-    updates = taken = 0
+    updates = parts = taken = 0  # mini-batches and samples since the last update
 
     def update():
         shared_step(comm, pieces, m, v, total, taken, updates + 1, s)
@@ -16,15 +16,16 @@ def worker(comm, task, s):
         if comm.rank == 0:
             task.report(w)
 
-    for _ in task.steps(together=True):
+    for step in task.steps(together=True):
         _, g = task.gradient(w)
+        g *= s.samples[step]
         total += g
         del g
-        taken += 1
-        if taken == s.accumulate:
+        parts, taken = parts + 1, taken + s.samples[step]
+        if parts == s.accumulate:
             update()
-            updates, taken = updates + 1, 0
-    if taken:
+            updates, parts, taken = updates + 1, 0, 0
+    if parts:
         update()
     return w
 

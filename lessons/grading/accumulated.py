@@ -3,6 +3,8 @@
 A rank's gradients are numbered, so it is known which update each belongs to, whenever it is computed.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lessons.grading.grader import SolutionError
@@ -13,12 +15,15 @@ class AccumulatedUpdates:
     """Observes `ranks` that process `steps` mini-batches each, `accumulate` per update and the rest in the last one.
 
     It stores the sums of gradients and the reported models. `called` is the exercise's word for the model's numbers.
+    `samples` are those of each step's mini-batch, the same on all ranks; by default all mini-batches are equally large.
     """
 
-    def __init__(self, ranks: int, steps: int, accumulate: int, called: str):
+    def __init__(self, ranks: int, steps: int, accumulate: int, called: str, samples: Sequence[int] = ()):
         self.ranks, self.steps, self.accumulate, self.called = ranks, steps, accumulate, called
+        self.samples = samples or [1] * steps
         self.counts = [0] * ranks  # gradients of each rank
-        self.sums: dict[int, np.ndarray] = {}  # update -> sum of its gradients
+        self.sums: dict[int, np.ndarray] = {}  # update -> sum of its gradients, each as often as it has samples
+        self.plain: dict[int, np.ndarray] = {}  # update -> sum of its gradients, each once; only if sizes differ
         self.where: dict[tuple[int, int], list[np.ndarray]] = {}  # (rank, update) -> models its gradients are taken at
         self.models: list[np.ndarray] = []
 
@@ -48,8 +53,13 @@ class AccumulatedUpdates:
         return self.ranks * min(self.accumulate, self.steps - t * self.accumulate)
 
     def mean(self, t: int) -> np.ndarray:
-        """Return the mean gradient of update t."""
-        return self.sums[t] / self.parts(t)
+        """Return the mean gradient of update t over its samples."""
+        first = t * self.accumulate
+        return self.sums[t] / (self.ranks * sum(self.samples[first : first + self.accumulate]))
+
+    def mean_of_means(self, t: int) -> np.ndarray:
+        """Return the mean of the gradients of update t, whatever their mini-batches' sizes."""
+        return self.plain[t] / self.parts(t) if t in self.plain else self.mean(t)
 
     def count_error(self, full: int) -> str:
         """Return a message unless there were `full` updates and at most one smaller one; "" if there were."""
@@ -71,17 +81,23 @@ class AccumulatedUpdates:
     def _gradient(self, rank: int, task, w: np.ndarray):
         if self.counts[rank] == self.steps:
             raise SolutionError(f"rank {rank} asked for more gradients than it has steps.")
-        update = self.counts[rank] // self.accumulate
+        update, size = self.counts[rank] // self.accumulate, self.samples[self.counts[rank]]
         self.counts[rank] += 1
         at = self.where.setdefault((rank, update), [])
         if not (at and np.array_equal(at[-1], w)):
             at.append(w.copy())
         loss, g = task.gradient(w)
-        if update in self.sums:
-            self.sums[update] += g
-        else:
-            self.sums[update] = g.astype("f8")
+        self._add(self.sums, update, g, size)
+        if len({*self.samples}) > 1:
+            self._add(self.plain, update, g, 1)
         return loss, g
+
+    @staticmethod
+    def _add(sums: dict[int, np.ndarray], update: int, g: np.ndarray, times: int) -> None:
+        if update in sums:
+            sums[update] += g if times == 1 else times * g.astype("f8")
+        else:
+            sums[update] = times * g.astype("f8")
 
     def _vector(self, w) -> np.ndarray:
         d = len(self.models[0])

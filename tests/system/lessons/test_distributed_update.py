@@ -7,7 +7,7 @@ from lessons.grading.grader import grade
 from tests.system.lessons.near_misses import begun, lost, solution
 
 CHAPTER = "distributed_update"
-RIGHT, OWNED, HELD, SENT, TIMED, LAST, ANY = [
+RIGHT, OWNED, HELD, SENT, TIMED, LAST, ANY, WEIGHED = [
     "every full update is Adam's, with the mean gradient of its whole batch",
     "each rank takes the steps of its own piece, and of no other",
     "each rank holds few vectors at once",
@@ -15,6 +15,7 @@ RIGHT, OWNED, HELD, SENT, TIMED, LAST, ANY = [
     "they take no longer than they must",
     "a last batch that is not full makes an update",
     "any number of ranks and of weights will do",
+    "a mini-batch counts by its samples",
 ]
 REDUCED = 'g = comm.reduce_scatter(total, op="mean")'
 GATHERED = "zip(pieces, comm.all_gather(mine), strict=True)"
@@ -25,6 +26,10 @@ EVERYBODY = (  # the whole step on every rank, and never a whole vector beside w
     (REDUCED, 'g = comm.all_reduce(total, op="mean")'),
     (f"    for piece, updated in {GATHERED}:\n        piece[:] = updated\n", ""),
 )
+EQUAL = (
+    ("        g *= s.samples[step]\n", ""),
+    ("taken + s.samples[step]", "taken + 1"),
+)  # all mini-batches count alike
 SPY = """
 def worker(comm, task, s):
     w = task.start()
@@ -34,7 +39,7 @@ def worker(comm, task, s):
 
 
 def test_a_whole_step_on_every_rank_loses_all_that_the_chapter_is_about():
-    assert lost(CHAPTER, begun(CHAPTER)) == (31, [OWNED, HELD, LAST, ANY])
+    assert lost(CHAPTER, begun(CHAPTER)) == (28, [OWNED, HELD, LAST, ANY, WEIGHED])
 
 
 @pytest.mark.slow
@@ -42,14 +47,24 @@ def test_a_whole_step_on_every_rank_loses_all_that_the_chapter_is_about():
     ("changes", "marks"),
     [
         (EVERYBODY, [OWNED, HELD, ANY]),
-        ([("\n    if taken:\n        update()\n", "\n")], [LAST, ANY]),
-        ([("    g /= taken\n", "    g /= s.accumulate\n")], [LAST, ANY]),
+        ([("\n    if parts:\n        update()\n", "\n")], [LAST, ANY]),
+        ([("    g /= taken\n", "    g /= s.samples[0] * s.accumulate\n")], [LAST, ANY]),
+        (EQUAL, [WEIGHED]),
         ([("        total += g\n", "        total += g\n        hoard.append(g.copy())\n")], [HELD]),
         ([("comm.all_gather(mine)", 'comm.all_gather(mine.astype("f8"))')], [SENT, TIMED]),
         ([("    g /= taken\n", "    g /= taken\n    comm.all_gather(mine)\n")], [OWNED, HELD, SENT, TIMED, ANY]),
         ([(REDUCED, f'{REDUCED}\n    comm.all_reduce(total, op="mean")')], [OWNED, HELD, SENT, TIMED, ANY]),
     ],
-    ids=["everybody", "no last", "last by the full number", "hoards", "double", "gathers twice", "reduces twice"],
+    ids=[
+        "everybody",
+        "no last",
+        "last by the full number",
+        "mean of means",
+        "hoards",
+        "double",
+        "gathers twice",
+        "reduces twice",
+    ],
 )
 def test_a_near_miss_loses_its_marks_and_no_others(changes, marks):
     source = solution(CHAPTER, *changes, ("import numpy as np\n", "import numpy as np\n\nhoard = []\n"))
@@ -70,6 +85,13 @@ def test_who_shares_only_in_some_trainings_is_told(shares, marks):
     assert lost(CHAPTER, "\n".join([*parts, SPY.format(shares=shares)]))[1] == marks
 
 
+def test_the_mean_of_the_means_is_named_where_mini_batches_differ_in_size():
+    report = grade(lessons.chapter(CHAPTER), solution(CHAPTER, *EQUAL), seed=5)
+    assert [mark.name for mark in report.marks if not mark.earned] == [WEIGHED]
+    assert "one of 1 sample counts as much there as one of" in report.marks[-1].observed
+    assert grade(lessons.chapter(CHAPTER), solution(CHAPTER), seed=5).score == 100
+
+
 @pytest.mark.slow
 def test_what_another_rank_knows_is_in_no_variable():
     source = solution(
@@ -82,7 +104,7 @@ def test_what_another_rank_knows_is_in_no_variable():
         ),
     )
     report = grade(lessons.chapter(CHAPTER), f"means = {{}}\n{source}", seed=5)
-    assert [mark.name for mark in report.marks if not mark.earned] == [ANY] and "KeyError" in report.error
+    assert [mark.name for mark in report.marks if not mark.earned] == [ANY, WEIGHED] and "KeyError" in report.error
 
 
 @pytest.mark.slow
@@ -96,7 +118,7 @@ def test_what_another_rank_knows_is_in_no_variable():
             "at a model other",
         ),
         ("(1 - s.beta1**t)", "(1 - s.beta1)", "is not Adam's with the mean of its"),
-        ("updates + 1, s)", "updates * taken + taken, s)", "is not Adam's with the mean of its"),
+        ("updates + 1, s)", "updates * parts + parts, s)", "is not Adam's with the mean of its"),
         ("piece[:] = updated", "piece[:-1] = updated[:-1]", "at a model other"),
         ("if comm.rank == 0:", "if True:", "only rank 0 reports"),
         ("_, g = task.gradient(w)", "_, g = task.gradient(w); task.gradient(w)", "more gradients than it has steps"),
