@@ -56,7 +56,7 @@ def first(run, cluster: str) -> str:
     jitter, slowest = waiting.CLUSTERS[cluster]
     meeting = waiting.to_a_loss(run, "local_sgd", jitter, f"7:{slowest}")
     visiting = waiting.to_a_loss(run, "easgd", jitter, f"8:{slowest}")
-    return "meeting" if meeting < 0.98 * visiting else "visiting" if visiting < 0.9 * meeting else "level"
+    return "meeting" if meeting < visiting else "visiting"
 
 
 def spring(run, period: int) -> str:

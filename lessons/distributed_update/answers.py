@@ -18,7 +18,7 @@ def wire(run, ranks: int, gathered: str) -> str:
         ).summary["bytes"]
         for name in ("sync_sgd", "zero1")
     )
-    factors = {"same": 1, "half more": 1.5, "twice": 2, "less": 0.5}
+    factors = {"same": 1, "half more": 1.5, "twice": 2}
     moments = 2 if "both of" in gathered else 1 if "one of" in gathered else 0
     return min(factors, key=lambda key: abs(sharded / whole + moments / 2 - factors[key]))
 

@@ -560,7 +560,7 @@ def never_averaged(run):
         }
 
 
-def raw(run, graph, workers, rate=0.05):
+def raw(run, graph, workers, rate=0.05, weights="one"):
     """Return the evaluations of 240 steps in which neighbours exchange gradients and never average, on a round bowl."""
     steps = 240
     return run(
@@ -568,6 +568,7 @@ def raw(run, graph, workers, rate=0.05):
         update="sgd",
         synchronous=True,
         restart="none",
+        weights=weights,
         topology=graph,
         workers=workers,
         learning_rate=rate,

@@ -9,12 +9,14 @@ from lessons.large_batches import experiments
 IMAGES = 1437  # digits to train on
 
 
-def same_rate(run, batch: int) -> str:
+def same_rate(run, batch: str) -> str:
     """Return where in the small batch's training its loss equals the large one's after the same number of epochs."""
-    small, large = (experiments.at_the_same_rate(run, one) for one in (16, batch))
-    end, k = len(large), batch / 16
+    size, scaled = int(batch.split(",")[0]), "times" in batch
+    small = experiments.at_the_same_rate(run, 16)
+    large = experiments.at_the_same_rate(run, size, 16 if scaled else size)
+    end = len(large)
     reached = large[end // 2 :].mean()
-    at = {"steps": end, "root": round(sqrt(k) * end), "epochs": len(small)}
+    at = {"steps": end, "epochs": len(small)}
     return min(at, key=lambda key: abs(log(reached / small[at[key] // 2 : at[key]].mean())))
 
 

@@ -423,9 +423,10 @@ def _from_epoch_11(rows, schedule):
     return column(rows, "loss", schedule=schedule)[11:]
 
 
-def at_the_same_rate(run, batch):
-    """Return the training loss of each step of 20 epochs with this batch, at one rate for all."""
-    return run(**NESTEROV, **AT_ONCE, batch=batch, base_batch=batch, epochs=20, evaluations=2).losses["loss"]
+def at_the_same_rate(run, batch, base_batch=None):
+    """Return the training loss of each step of 20 epochs with this batch, at `batch / base_batch` times one rate."""
+    rated = {"batch": batch, "base_batch": base_batch or batch}
+    return run(**NESTEROV, **AT_ONCE, **rated, epochs=20, evaluations=2).losses["loss"]
 
 
 def train_at_scaled_rate(run, batch, base_batch):

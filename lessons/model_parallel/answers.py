@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lessons.model_parallel.experiments import RANKS, four_steps, step_of_groups, step_on_nodes
+from lessons.model_parallel.experiments import RANKS, four_steps, step_of_groups, step_on_nodes, units_in_shares
 from theory.zero_memory import RECIPES, nbytes
 
 ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0), "no function at all": lambda x: x}
@@ -14,10 +14,15 @@ SPLITS = {  # numbers sent for each sample, as multiples of the width and of the
 MANY = {1: "one", 2: "two", 4: "four", 8: "eight"}
 
 
-def cut(run, ranks: int) -> str:
-    """Return how long a step takes on this many ranks, each of which holds some of the layers."""
-    one, many = (four_steps(run, workers).trace.seconds() for workers in (1, ranks))
-    return "less" if many < 0.9 * one else "as long"
+def cut(run, ranks: int, where: str) -> str:
+    """Return how long a step takes on this many ranks, each of which holds some of the layers, or a part of each."""
+    if where.startswith("It is cut"):
+        one, many = (four_steps(run, workers).trace.seconds() for workers in (1, ranks))
+    else:
+        one = units_in_shares(run, 1).trace.seconds()
+        message = one / 4 / 96 if "as long as" in where else 0.0  # four steps of 32 layers, three passes
+        many = units_in_shares(run, ranks, message).trace.seconds()
+    return "less" if many < 0.7 * one else "as long" if many < 1.3 * one else "longer"
 
 
 def held(run, ranks: int, stage: int) -> float:

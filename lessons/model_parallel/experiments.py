@@ -326,6 +326,22 @@ def four_steps(run, ranks):
     )
 
 
+def units_in_shares(run, ranks, latency=0.0):
+    """Return the run of four steps on ranks that have a share of the units of each of 32 layers."""
+    return run(
+        algorithm="tensor",
+        learning_rate=0.01,
+        workers=ranks,
+        batch=128,
+        hidden=",".join(["64"] * 31),
+        latency=latency,
+        bandwidth=1e13,
+        device="40e9:1e15:0",
+        steps=4,
+        evaluations=1,
+    )
+
+
 DEEP_AND_WIDE = {"model": "residual", "depth": 30, "width": 64}
 SHAPES = (1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (4, 2), (2, 4)  # tensor, stages
 

@@ -41,11 +41,12 @@ def largest(run, delay: int) -> float:
     return 100 * largest_rate(delay) / largest_rate(0)
 
 
-def late(run, sum: float) -> str:
-    """Return whether training finishes sooner with a delay of one step, at the largest rate that it tolerates.
+def late(run, sum: float, rate: str) -> str:
+    """Return whether training finishes sooner with a delay of one step, at the largest rate it tolerates or far below.
 
     `sum` is the time of the all-reduce divided by that of computing. On the bowl, half the rate takes twice the steps.
     """
-    steps, before, after = 100 / largest(run, 1), 1 + sum, max(1, sum)
+    steps = 100 / largest(run, 1) if "largest" in rate else 1.0
+    before, after = 1 + sum, max(1, sum)
     ratio = steps * after / before
     return "even" if math.isclose(ratio, 1) else "later" if ratio > 1 else "sooner"

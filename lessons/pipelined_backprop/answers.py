@@ -36,21 +36,21 @@ def edge(run, stages: int) -> float:
     return largest_rate(0) / largest_rate(2 * (stages - 1))
 
 
-def follows(run, stages: int) -> str:
-    """Return the loss whose gradient one mini-batch's update is, if no stage waits."""
-    return _gradient_of(experiments.distances(run, stages, 10))
+def follows(run, stages: int, reads: str) -> str:
+    """Return the loss whose gradient one mini-batch's update is, for what each pass reads."""
+    how = {"hops": 0} if reads.startswith("Each") else {"stash": "very weights" in reads}
+    return _gradient_of(experiments.distances(run, stages, 10, **how))
 
 
 def other(run, order: str) -> str:
     """Return the same for other orders on four stages."""
-    ways = {"Each mini-batch": {"hops": 0}, "Nobody waits": {"stash": True}, "Forward": {"hops": 1}}
-    how = next(how for begins, how in ways.items() if order.startswith(begins))
+    how = {"hops": 0} if order.startswith("Each") else {"hops": 1, "stash": "went forward on" in order}
     return _gradient_of(experiments.distances(run, 4, 10, **how))
 
 
 def _gradient_of(distances: list[float]) -> str:
-    met, newest, between = distances
-    return "newest" if newest < 1e-6 else "met" if met < 1e-6 else "between" if between < 1e-6 else "nothing"
+    met, newest, _ = distances
+    return "newest" if newest < 1e-6 else "met" if met < 1e-6 else "nothing"
 
 
 def divided(run, stages: int, stage: int) -> float:

@@ -7,11 +7,76 @@ import pytest
 from markdown_it import MarkdownIt
 
 import lessons
-from lessons import markup, quiz
+from lessons import inventory, markup, quiz
 from lessons.quiz import Choice, Item
 
 NUMBER = Item("n", "{a} and {b:.1f} in $\\frac{1}{2}$?", "f", "{answer:.2f} of {a}", {"a": [1, 2, 3], "b": [0.5]})
 WORDS = Item("w", "?", "f", "so", choices=(Choice("x", "It is x."), Choice("y", "It is y.", "No.")))
+
+NEVER_RIGHT = {
+    "sgd.averaged": ("lower; some", "between nothing and all, which is what a guess without the noise floor says"),
+    "sgd.turned": ("some; never", "a rotation is said to matter a little, or not at all"),
+    "large_batches.knee": ("better; worse", "the two ways out of a rule that holds up to a size"),
+    "large_batches.start": ("none; gradual; alike", "the usual reasons for a warm-up"),
+    "collectives.training": ("ring; tree", "the list of all-reduces that the chapter compares"),
+    "overlap.by_layer": ("same", "that bytes alone count, which the chapter starts from"),
+    "overlap.fifo": ("half", "half is what a reader says who forgets the order of layers"),
+    "distributed_update.loss": ("lower", "that a larger batch is a better one"),
+    "averaging.spring": ("downpour", "the third method of the figure"),
+    "gossip.apart": ("alike", "that noise alone decides"),
+    "sandblaster.price": ("nothing; shorter", "that a copy costs nothing"),
+    "sandblaster.ahead": ("alike", "that two methods with one limit are one"),
+    "sandblaster.machines": ("nearly", "that machines multiply"),
+    "shared_memory.notice": ("lost; better", "that a lost addition is a lost sample, or noise that helps"),
+    "model_parallel.phi_first": ("mean", "that a function of a mean is the mean of functions"),
+    "model_parallel.node": ("one; eight", "the ends of the range of ranks in a node"),
+    "pipelines.thinnest": ("whole", "that cutting a mini-batch never helps"),
+    "pipelines.latency": ("gpipe", "that the older schedule is the faster one"),
+    "pipelines.split": ("most; none", "other shares of the same bubble"),
+    "pipedream.worst": ("stash; none", "all three ways to read weights are asked for"),
+    "pipedream.plan": ("1-2; 1-1", "all plans of three machines are asked for"),
+    "decoupled.stacked": ("little", "that guesses get worse little by little"),
+    "decoupled.angle": ("small; obtuse", "the two other ranges of an angle"),
+    "decoupled.race": ("hopeless; lower", "what is hoped, and what is feared, of old errors"),
+    "decoupled.control": ("higher; guessing", "that lower layers have to learn"),
+    "decoupled.cnn": ("below", "that it only costs a little"),
+    "choosing.fastest": ("server; 1F1B; tensor", "all strategies of the chapter are asked for"),
+    "choosing.cut": ("1-7; 1-1-1-1-1-1-1-1", "other cuts of the same machines"),
+    "choosing.first": ("every; local SGD, 4", "all ways of the figure are asked for"),
+    "choosing.upgrade": ("all-reduce; local", "all strategies of the figure are asked for"),
+}
+"""Item -> choices that no draw makes right, and why they are offered all the same: what a reader might think."""
+
+CONSTANT = {
+    "large_batches.start": "the other question, which start has the lowest peak, is one on which seeds disagree"
+}
+"""Items whose answer is the same in all draws, and why there is no other draw."""
+
+
+def named_misconceptions():
+    """Return (item, choice) of the wrong choices that the concept inventory counts by name."""
+    return {(one.name, option.key) for one in inventory.questions() for option in one.options if option.misconception}
+
+
+def test_every_choice_is_right_in_some_draw_or_is_a_named_mistake():
+    never, known = {}, named_misconceptions()
+    for name in lessons.CHAPTERS:
+        chapter = lessons.chapter(name)
+        for item in chapter.items:
+            right = {answer for _, answer in chapter.golden.answers[item.name]}
+            for one in item.choices:
+                if one.key not in right and (f"{name}.{item.name}", one.key) not in known:
+                    never.setdefault(f"{name}.{item.name}", set()).add(one.key)
+    assert never == {name: {*keys.split("; ")} for name, (keys, _) in NEVER_RIGHT.items()}
+
+
+def test_no_question_has_the_same_answer_in_all_its_draws():
+    for name in lessons.CHAPTERS:
+        chapter = lessons.chapter(name)
+        for item in chapter.items:
+            answers = [answer for _, answer in chapter.golden.answers[item.name]]
+            spread = len(set(answers)) > 1 if item.choices else max(answers) - min(answers) > 0.02 * abs(max(answers))
+            assert spread != (f"{name}.{item.name}" in CONSTANT), (name, item.name)
 
 
 def test_the_same_seed_asks_the_same_and_others_ask_all_there_is():
