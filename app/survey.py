@@ -17,15 +17,15 @@ from lessons import survey
 BOUND = {"bind": "query-params", "persist_state": "session"}
 WIDTHS = {
     "numbers": {
-        "method": 135,
-        **dict.fromkeys(("computation", "communication"), 105),
+        "method": 130,
+        **dict.fromkeys(("computation", "communication"), 100),
         **dict.fromkeys(("memory", "staleness"), 85),
-        **dict.fromkeys(("idle", "late"), 70),
-        **dict.fromkeys(("sending", "computing"), 105),
-        "settings": 95,
+        **dict.fromkeys(("idle", "late"), 60),
+        **dict.fromkeys(("sending", "computing"), 95),
+        "settings": 90,
     },
     "formulas": {"method": 125, "computation": 200, "communication": 250, "memory": 245, "staleness": 105},
-    "waiting": {"method": 125, "idle": 310, "late": 75, "waits": 330, "settings": 95},
+    "waiting": {"method": 125, "idle": 290, "late": 75, "waits": 320, "settings": 90},
 }
 """The columns and their widths in px, by what the table shows. All fit a page 1366 px wide."""
 TITLES = {

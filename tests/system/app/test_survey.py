@@ -39,7 +39,7 @@ def test_a_reader_filters_the_table_and_takes_it_along(browser, address, scheme)
     page.close()
 
 
-@pytest.mark.parametrize("shown", ["numbers", "formulas"])
+@pytest.mark.parametrize("shown", ["numbers", "formulas", "waiting"])
 def test_the_table_has_room_for_all_its_columns(browser, address, shown):
     page = browser.new_page(viewport={"width": 1366, "height": 768})
     page.goto(f"{address}?survey_shown={shown}")
