@@ -1,4 +1,4 @@
-"""The compiler: Numba, or where it cannot be imported, as in a browser, stand-ins that return functions as they are.
+"""The compiler: Numba. Where it cannot be imported, e.g. in a browser: decorators that return functions unchanged.
 
 Without a compiler every kernel runs its `reference`, in NumPy, and `COMPILES` is False. Other files take Numba's names
 from here, except inside functions that only Numba calls. The CUDA compiler is loaded by `kernels/gpu.py`.

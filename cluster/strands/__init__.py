@@ -3,7 +3,7 @@
 A strand is a greenlet, or has the interface of one as far as `Strand` below goes:
 
     greenlet      switches stacks in C, in about a microsecond; used wherever it can be imported
-    browser.py    in a browser, where WebAssembly can suspend a stack until a promise of JavaScript is kept
+    browser.py    in a browser, where WebAssembly can suspend a stack until a promise resolves
     threads.py    threads that pass on a baton: for ranks that run torch, and where there is no greenlet
 """
 

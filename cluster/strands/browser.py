@@ -1,9 +1,9 @@
-"""Strands in a browser: WebAssembly suspends a stack until a promise is kept (JavaScript Promise Integration, JSPI).
+"""Strands in a browser: WebAssembly suspends a stack until a promise resolves (JavaScript Promise Integration, JSPI).
 
-    hub  --keeps-->  promise of rank 0  --keeps-->  promise of rank 3  ...     and waits for its own
+    hub  --resolves-->  promise of rank 0  --resolves-->  promise of rank 3  ...     and waits for its own
 
-`callPromising` starts a strand on a stack of its own. JavaScript has what keeps each strand's promise, by number, so a
-switch crosses from Python to JavaScript once. Chrome and Edge have JSPI since version 137; without it `run_sync` raises
+`callPromising` starts a strand on a stack of its own. JavaScript stores the functions that resolve the promises, so a
+switch needs only one call from Python. Chrome and Edge have JSPI since version 137; without it `run_sync` raises
 RuntimeError.
 """
 
@@ -17,10 +17,12 @@ from typing import Any
 from pyodide.code import run_js
 from pyodide.ffi import create_proxy, run_sync
 
+from cluster.strands.strand_exit import StrandExit
+
 _baton: Any = run_js("""(() => {
-  const keep = new Map();  // number of a strand -> the function that keeps its promise
-  const wait = number => new Promise(done => { keep.set(number, done); });
-  const wake = number => { const done = keep.get(number); keep.delete(number); done(); };
+  const resolvers = new Map();  // by number of the strand
+  const wait = number => new Promise(resolve => { resolvers.set(number, resolve); });
+  const wake = number => { const resolve = resolvers.get(number); resolvers.delete(number); resolve(); };
   const start = body => queueMicrotask(() => { body.callPromising().finally(() => body.destroy()); });
   return {
     wake,
@@ -30,10 +32,6 @@ _baton: Any = run_js("""(() => {
 })()""")
 _begin, _pass, _wake = _baton.begin, getattr(_baton, "pass"), _baton.wake
 _next_number = count().__next__
-
-
-class StrandExit(BaseException):
-    """Raised inside a strand to end it."""
 
 
 class BrowserStrand:

@@ -18,9 +18,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-
-class StrandExit(BaseException):
-    """Raised inside a strand to end it. Not an Exception, so that no program catches it."""
+from cluster.strands.strand_exit import StrandExit
 
 
 class Baton:

@@ -9,7 +9,7 @@ from typing import Any
 import torch.distributed as dist
 
 from cluster.comm import Cancelled, ClusterError, RankFailed
-from cluster.strands.threads import StrandExit
+from cluster.strands.strand_exit import StrandExit
 from cluster.torch.environment import Exited, finish_lines
 from cluster.torch.process import Enough, Process, error_line
 from cluster.torch.watchdog import Blocked, StillRunning

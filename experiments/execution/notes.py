@@ -1,4 +1,4 @@
-"""Notes on a finished run: settings that had no effect or could not be obeyed in full, kernels without a compiler."""
+"""Notes on a finished run: settings that had no effect or could not be obeyed in full, and uncompiled kernels."""
 
 import math
 
