@@ -80,6 +80,8 @@ class Lines:
         return not current() and self.stream.isatty()
 
     def __getattr__(self, name: str) -> Any:
+        if name == "stream":  # a copy under construction has none yet, and would ask itself for it for ever
+            raise AttributeError(name)
         return getattr(self.stream, name)
 
 

@@ -1,5 +1,6 @@
 """What a rank has for itself, although all ranks are threads of one process."""
 
+import copy
 import os
 import random
 import sys
@@ -84,6 +85,14 @@ def test_what_a_rank_prints_has_its_number_before_it(capsys):
     lines = ["rank 0: I am 0", "rank 0: no newline", "rank 1: I am 1", "rank 1: no newline"]
     assert sorted(capsys.readouterr().out.splitlines()) == lines
     assert sorted(outcome.output) == [(0, "I am 0"), (0, "no newline"), (1, "I am 1"), (1, "no newline")]
+
+
+def test_a_rank_can_copy_its_stdout(capsys):
+    def log():
+        copy.copy(sys.stdout).write("copied\n")
+
+    simulate(log, 1)
+    assert capsys.readouterr().out == "rank 0: copied\n"
 
 
 def test_ranks_share_a_store_and_wait_for_its_values():
