@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 import algorithms
+import kernels
 from lessons.survey import costs, models
 from tests.training import WideChain, train
 from tracing import HELD
+from workloads.layers import Dense
+from workloads.sequential import Sequential
+from workloads.supervised import Supervised
 
 LAYERS, WIDTH = 32, 12
 BATCHES = 8  # in a pass of all
@@ -109,7 +113,7 @@ def test_memory_is_that_of_runs(name):
         ranks = held(name, workers)[run(name, workers, LONG).servers :]
         activations = ranks[:, HELD.index("activations")]
         symbols = values(name, workers) | {"q": own}
-        states = of.evaluate("memory", symbols | {"A": 0})
+        states = of.evaluate("memory", symbols | {"A": 0, "t": 0})  # t is of activations, too
         kept = of.evaluate("memory", symbols) - states
         if name in AUXILIARY:
             total = ranks.sum(axis=1).max()
@@ -149,6 +153,16 @@ def test_staleness_is_that_of_runs(name):
                 assert np.mean(updates[len(updates) // 2 :]) == pytest.approx(said, rel=0.01)
         if of.staleness != "0":
             assert any(counted)
+
+
+@pytest.mark.parametrize("name", ["tensor", "distbelief"])
+def test_blocks_with_a_wide_middle_send_what_the_table_says(name):
+    model, ranks, samples = models.blocks(2, 8), 4, np.ones((8, 8), np.float32)
+    layers = [Dense((layer.parameters // layer.outputs - 1,), layer.outputs, "none") for layer in model.shapes]
+    chain = Supervised("blocks", Sequential(layers, kernels.squared_error, np.float32), (samples,) * 2, (samples,) * 2)
+    settings, symbols = {"learning_rate": 1e-3}, costs.symbols(name, model.symbols(8), ranks)
+    sent = [train(name, chain, ranks, settings, batch=8, steps=n).outcome.trace().traffic().sum() / 4 for n in (1, 2)]
+    assert sent[1] - sent[0] == pytest.approx(costs.every()[name].evaluate("communication", symbols), rel=0.15)
 
 
 def test_a_bound_is_one_and_is_of_use():
