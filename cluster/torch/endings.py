@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import os
+import threading
+import traceback
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch.distributed as dist
@@ -12,6 +15,7 @@ from cluster.comm import Cancelled, ClusterError, RankFailed
 from cluster.strands.strand_exit import StrandExit
 from cluster.torch.environment import Exited, finish_lines
 from cluster.torch.process import Enough, Process, error_line
+from cluster.torch.replaced import replace_names
 from cluster.torch.watchdog import Blocked, StillRunning
 
 
@@ -51,6 +55,25 @@ def _stop(number: int, line: str, is_cancelled: bool) -> ClusterError:
         f"rank {number} has run for too long without an operation of torch; it was last seen at {line}. Check it for "
         "an endless loop, or for work that other libraries do."
     )
+
+
+@contextlib.contextmanager
+def failed_threads(notes: set[str]) -> Iterator[None]:
+    """Note why a thread of the script's own failed: its rank continues without it."""
+    before = threading.excepthook  # which prints the traceback
+
+    def note(failed: Any) -> None:
+        error, at = failed.exc_value, error_line(failed.exc_value)
+        files = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(failed.exc_traceback))
+        is_ours = any(os.path.dirname(dist.__file__) in file for file in files)
+        why = "; only the thread in which a rank starts can use torch.distributed here" * is_ours
+        notes.add(
+            f"a thread failed{f' at {at}' * bool(at)}, and its rank went on: {type(error).__name__}: {error}{why}"
+        )
+        before(failed)
+
+    with replace_names(threading, excepthook=note):
+        yield
 
 
 def _failure(process: Process, error: Exception) -> RankFailed:

@@ -26,7 +26,7 @@ from cluster.simulated.simulation import Simulation
 from cluster.strands.threads import BATON, ThreadStrand
 from cluster.torch.activity import named_modules
 from cluster.torch.deadlocks import explain
-from cluster.torch.endings import live
+from cluster.torch.endings import failed_threads, live
 from cluster.torch.environment import own_environment
 from cluster.torch.futures import call_back
 from cluster.torch.logged_values import log_line
@@ -164,7 +164,7 @@ def _run(
         pricer.poll = lambda: call_back(process)
         return live(program, process, stop)
 
-    with _in_place():
+    with _in_place(), failed_threads(shared.notes):
         outcome = sim.run(body)
         if isinstance(outcome.error, Deadlock):
             early = any(process.has_enough for process in processes.values())

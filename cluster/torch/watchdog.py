@@ -22,7 +22,13 @@ class Blocked(ClusterError):
 
 
 class StillRunning(BaseException):
-    """Raised inside such a rank, to end it."""
+    """Raised inside such a rank, to end it. `raised` says whether it was: a call into C++ is not interrupted."""
+
+    raised = False
+
+    def __init__(self):
+        super().__init__()
+        StillRunning.raised = True
 
 
 class Abandoned(BaseException):
@@ -59,6 +65,7 @@ def watch(done: threading.Event, interrupted: threading.Event, patience: float, 
             seen, since, warned = now, real_time(), False
         still = real_time() - since
         if not warned and still > (min(patience, AT_ONCE) if stopping else patience):
+            StillRunning.raised = False
             BATON.interrupt(StillRunning)
             warned, since = True, real_time()
         elif warned and still > min(patience, AT_LAST):
@@ -75,6 +82,11 @@ def _give_up(stopping: bool) -> ClusterError:
     BATON.interrupt(Abandoned)
     if stopping:
         return Cancelled(f"cancelled while {where} blocks; this process cannot simulate again")
+    if StillRunning.raised:
+        return Blocked(
+            f"{where} has run for too long without an operation of torch, and catches what should end it: catch "
+            "Exception rather than everything. This process cannot simulate again."
+        )
     return Blocked(
         f"{where} blocks in C++, so no rank can run. Waiting outside of torch.distributed is not simulated; use its "
         "operations. This process cannot simulate again."

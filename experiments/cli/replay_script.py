@@ -48,6 +48,8 @@ def changes(before: ScriptRun, again: ScriptRun) -> Iterator[str]:
         now = hash_file(home / name)
         if now != digest:
             yield f"{name}, which the script reads, {'has changed since' if now else f'is not in {home} any more'}."
+    for name in sorted(again.files.keys() - before.files.keys()):
+        yield f"{name}, which the script now reads from {home}, was not there when the run was stored."
     yield from (f"{other}." for other in other_arithmetic(before.environment, again.environment))
     for name in ("code", "python"):
         old, new = before.environment.get(name), again.environment.get(name)

@@ -49,21 +49,31 @@ from cluster.torch.machines import SimulatedMachines
 def block():
     threading.Event().wait()
 
+def catch():
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass
+
 try:
-    run(block, SimulatedMachines(2, patience=0.5), stop=lambda: len(sys.argv) > 1)
+    run(catch if "catch" in sys.argv else block, SimulatedMachines(2, patience=0.5), stop=lambda: "stop" in sys.argv)
 except Exception as error:
     print(type(error).__name__, error)
 """
 
 
 @pytest.mark.slow
-def test_a_rank_that_blocks_in_c_is_ended_with_its_line(tmp_path):
+def test_a_rank_that_blocks_in_c_or_catches_everything_is_ended_with_its_line(tmp_path):
     path = tmp_path / "blocks.py"
     path.write_text(BLOCKS, "utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     for arguments, words in (
         ((), "Blocked rank 0 (line 7 of blocks.py) blocks in C++"),
+        (("catch",), "Blocked rank 0 (line 1"),
         (("stop",), "Cancelled cancelled while rank 0 (line 7 of blocks.py) blocks"),
     ):
         done = subprocess.run([sys.executable, path, *arguments], env=environment, capture_output=True, text=True)
         assert done.stdout.startswith(words) and len(done.stdout.splitlines()) == 1, done.stdout
+        assert ("catches what should end it" in done.stdout) == ("catch" in arguments), done.stdout

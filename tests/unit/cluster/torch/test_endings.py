@@ -1,6 +1,7 @@
 """How a run of ranks ends: by an error, an exit, a loop, a call that blocks, or because the user wants it to."""
 
 import os
+import threading
 import time
 
 import pytest
@@ -59,6 +60,31 @@ def test_an_endless_loop_ends_with_its_line():
     error = run(loop, SimulatedMachines(2, patience=0.5)).outcome.error
     assert isinstance(error, Blocked) and (line(loop, 3) in str(error) or line(loop, 4) in str(error))
     assert simulate(begin, 2).results == [(0, 2), (1, 2)], "and the process can simulate again"
+
+
+def test_a_thread_that_fails_is_a_note_with_its_line_and_why_it_cannot_use_torch_distributed():
+    def starts(work):
+        begin()
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    def reduces():
+        dist.all_reduce(torch.ones(3))
+
+    def divides():
+        _ = 1 / 0
+
+    before, threading.excepthook = threading.excepthook, lambda failed: None
+    try:
+        (note,) = simulate(starts, 2, args=(reduces,)).notes
+        assert line(reduces, 1) in note and note.endswith(
+            "only the thread in which a rank starts can use torch.distributed here"
+        )
+        (note,) = simulate(starts, 2, args=(divides,)).notes
+        assert line(divides, 1) in note and note.endswith("ZeroDivisionError: division by zero")
+    finally:
+        threading.excepthook = before
 
 
 def test_a_rank_without_memory_is_one_sentence_with_its_line():
