@@ -35,7 +35,7 @@ from algorithms.parts.pipeline.stream_executor import StreamExecutor, stream
 class Settings(StreamSettings):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
     rescale: int = knob(
-        100, "T1: updates until every stage has the full learning rate; 0 is at once", ge=0, le=10_000_000
+        100, "T1: updates until every stage has the full learning rate; 0 means at once", ge=0, le=10_000_000
     )
     correct: bool = knob(True, "T2: correct the weights of the backward pass towards those of the forward pass")
     decay: float = knob(

@@ -29,7 +29,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, decay of the velocity", ge=0, lt=1)
     centre: float = knob(2.0, "epoch at which a step is half SGD and half RMSprop", ge=0, le=1000, unit="epochs")
     period: float = knob(
-        1.0, "epochs of the transition from RMSprop to SGD; 0 is at once", ge=0, le=1000, unit="epochs"
+        1.0, "epochs of the transition from RMSprop to SGD; 0 means at once", ge=0, le=1000, unit="epochs"
     )
     slow_start: float = knob(
         0.0,

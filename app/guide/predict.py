@@ -91,5 +91,5 @@ def among(answers: tuple[str, ...], counts: Counter) -> str:
 
 
 def _question(name: str, experiment: Experiment, before: Run) -> tuple[str, ...]:
-    """Return the poll's question, which all readers who compare this experiment with that run share."""
+    """Return the poll's question, shared by all readers who compare this experiment with that run."""
     return name, experiment.key(), before.experiment.key()

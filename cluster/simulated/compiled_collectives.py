@@ -162,7 +162,7 @@ class CompiledCollective:
         self._sim.in_progress.remove(self)
 
     def halt(self) -> None:
-        """Record how far the ranks inside have come and for whom they wait, since the run is over."""
+        """At the end of the run, record how far the ranks inside have come and for whom they wait."""
         for number, rank in list(self._inside.items()):
             self._write(number)
             awaited = self._sim.compiled.ranks[rank.number]["awaited"]

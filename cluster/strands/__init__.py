@@ -1,6 +1,6 @@
 """Strands: what runs a rank of the simulated cluster, and is suspended while the rank waits.
 
-A strand is a greenlet, or has the interface of one as far as `Strand` below goes:
+A strand is a greenlet, or has the part of its interface that `Strand` below describes:
 
     greenlet      switches stacks in C, in about a microsecond; used wherever it can be imported
     browser.py    in a browser, where WebAssembly can suspend a stack until a promise resolves
@@ -23,7 +23,7 @@ class Strand(Protocol):
 
     @staticmethod
     def getcurrent() -> Strand:
-        """Return the strand that runs."""
+        """Return the running strand."""
 
     def switch(self) -> Any:
         """Suspend the running strand and continue this one, until some strand switches back."""

@@ -38,7 +38,7 @@ class BrowserStrand:
     """A stack of WebAssembly. Interface: `Strand` of `cluster.strands`."""
 
     GreenletExit = StrandExit
-    _running: BrowserStrand  # the strand that runs
+    _running: BrowserStrand  # the running strand
 
     def __init__(self, main: Callable[[], None] | None = None, parent: BrowserStrand | None = None):
         self._main, self._parent, self._number = main, parent, _next_number()
@@ -47,7 +47,7 @@ class BrowserStrand:
 
     @staticmethod
     def getcurrent() -> BrowserStrand:
-        """Return the strand that runs."""
+        """Return the running strand."""
         return BrowserStrand._running
 
     def switch(self) -> None:

@@ -1,12 +1,12 @@
 """Strands that are OS threads. Only the one that has the baton runs.
 
 torch keeps autograd's graph, the grad mode, dispatch modes and process groups in C++ thread-locals. A rank that runs
-torch therefore needs a thread of its own, where other ranks of the simulated cluster are greenlets.
+torch therefore needs its own thread, whereas other ranks of the simulated cluster are greenlets.
 
     hub  --switch-->  rank 0  --switch-->  rank 3  ...     an arrow opens one gate and closes the caller's own
 
-A process has one baton, so it makes one run at a time. What a process has only one of, such as the random numbers, is
-swapped when the baton passes on (`cluster/torch/process_state.py`).
+A process has one baton, so it makes one run at a time. Per-process state, such as the random numbers, is swapped when
+the baton passes on (`cluster/torch/process_state.py`).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from cluster.strands.strand_exit import StrandExit
 
 
 class Baton:
-    """Which strand runs. `passes` counts how often the baton changed hands, which shows that a run is alive."""
+    """Which strand runs. `passes` counts how often the baton has changed hands, which shows that a run is alive."""
 
     def __init__(self):
         self.holder: ThreadStrand | None = None
         self.passes = 0
 
     def frame(self) -> FrameType | None:
-        """Return the innermost frame of the strand that runs, None for the hub."""
+        """Return the innermost frame of the running strand, or None for the hub."""
         thread = self.holder and self.holder.thread
         return sys._current_frames().get(thread.ident or 0) if thread else None
 
     def interrupt(self, error: type[BaseException]) -> None:
-        """Raise `error` in the strand that runs, at its next line of Python. A call into C++ is not interrupted."""
+        """Raise `error` in the running strand, at its next line of Python. A call into C++ is not interrupted."""
         thread = self.holder and self.holder.thread
         if thread:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(error))
@@ -55,11 +55,11 @@ class ThreadStrand:
         self._error: type[BaseException] | BaseException | None = None  # raised when it gets the baton
         self.thread: threading.Thread | None = None
         self.dead = False
-        self.state: Any = None  # a ProcessState, put away and put back when the baton passes on
+        self.state: Any = None  # a ProcessState, swapped when the baton passes on
 
     @staticmethod
     def getcurrent() -> ThreadStrand:
-        """Return the strand that runs. The first caller of a run becomes the hub."""
+        """Return the running strand. The first caller of a run becomes the hub."""
         if BATON.holder is None:
             BATON.holder = ThreadStrand()
         return BATON.holder

@@ -7,25 +7,25 @@
 
 A rank is a thread of this process, and one of them runs at a time (`cluster/strands/threads.py`).
 
-    process_state.py  what a process has one of and each rank needs its own
-    process.py        the process that a rank takes itself for; environment.py is what it asks its system
+    process_state.py  per-process state of which each rank needs its own copy
+    process.py        the process that a rank believes it is; environment.py what it asks its system
     world.py          torch.distributed of each rank: groups, rendezvous, losses, steps; store.py is the store
-    logged_values.py  what a script logs
+    logged_values.py  values that a script logs
     refusals.py       what is not simulated
 
     group.py          the process group; collectives.py is what each collective computes, meeting.py one in progress
-    work.py           what a rank has to wait for an operation; futures.py is the same with callbacks
-    patterns.py       the messages of each collective; durations.py is when they arrive
+    work.py           the object with which a rank waits for an operation; futures.py the same with callbacks
+    patterns.py       the messages of each collective; durations.py when they arrive
     sums.py           reductions, in the order of gloo
     handshake.py      sends that wait for their receivers
-    streams.py        virtual streams, for what overlaps
-    pricing.py        what a script's work costs; operations.py knows the operations of torch,
-                      python_calls.py counts calls of Python
+    streams.py        virtual streams, for overlap
+    pricing.py        what a script's work costs; operations.py describes torch operations,
+                      python_calls.py counts Python calls
     activity.py       what a rank is doing, in words; memory.py is what it holds
 
     machines.py       what a script runs on
-    launch.py         one run; watchdog.py looks after it, endings.py says how a rank ended
-    script.py         runs a file; launcher.py one that starts its ranks itself; opened_files.py is what it reads
+    launch.py         one run; watchdog.py monitors it, endings.py says how a rank ended
+    script.py         runs a file; launcher.py one that starts its ranks itself; opened_files.py the files it reads
     summary.py        a run in numbers
 """
 
@@ -54,7 +54,7 @@ __all__ = ["Simulated", "SimulatedMachines", "Summary", "simulate"]
 
 @dataclass(frozen=True)
 class Simulated:
-    """What a simulated program leaves. `results` has what each rank returned; for a script, its global names."""
+    """The results of a simulated program. `results` has what each rank returned or, for a script, its global names."""
 
     recorded: Recorded
 

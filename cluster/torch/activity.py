@@ -1,7 +1,7 @@
 """What a rank is doing, in words: the module, the label of record_function, the backward pass of either, the optimizer.
 
-A node of autograd has a sequence number, which grows as the forward pass makes nodes. So the numbers at which modules
-begin and end say of which module a node is.
+A node of autograd has a sequence number, which grows as the forward pass creates nodes. So the numbers at which modules
+begin and end tell which module a node belongs to.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tracing import COMPUTE, UPDATE
 WRAPPERS = ("module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_orig_mod")
 FORWARD, BACKWARD = "forward", "backward"
 NO_TASK = -1  # outside of backward
-MOST = 100_000  # beginnings and ends of regions that are remembered, if no optimizer ends a step
+MOST = 100_000  # most starts and ends of regions that are kept, if no optimizer ends a step
 
 
 class Region(NamedTuple):
-    """A module or a record_function that the rank is inside of, and the backward pass in which it was entered."""
+    """A module or a record_function that the rank is in, and the backward pass in which it was entered."""
 
     label: str
     task: int
@@ -42,10 +42,10 @@ class Activity:
         self._names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
         self._numbers: list[int] = []  # the next sequence number of autograd where a label begins
         self._labels: list[str] = []
-        self._last = ""  # label of the latest node: what adds up a parameter's gradient has no number
+        self._last = ""  # label of the latest node: nodes that accumulate gradients have no number
 
     def enter(self, label: str, is_module: bool = False) -> None:
-        """Begin a region; one without a label belongs to the region around it."""
+        """Enter a region; one without a label belongs to the region around it."""
         self._regions.append(Region(label or self.label(), torch._C._current_graph_task_id(), is_module))
         self._note()
 
@@ -62,7 +62,7 @@ class Activity:
             self._note()
 
     def forget(self) -> None:
-        """Forget what the nodes of autograd belong to: a step is over."""
+        """Forget which modules the nodes of autograd belong to, at the end of a step."""
         del self._numbers[:-1], self._labels[:-1]
 
     def label(self) -> str:
@@ -85,7 +85,7 @@ class Activity:
         self._labels.append(self.label())
 
     def _of_node(self) -> str:
-        """Return the label of the node of autograd that is being computed, "" if it has none."""
+        """Return the label of the autograd node being computed, or "" if it has none."""
         node = torch._C._current_autograd_node()
         number = node._sequence_nr() if hasattr(node, "_sequence_nr") else 0
         if number < 1 << 63:
@@ -96,7 +96,7 @@ class Activity:
 
 
 def _plain(name: str) -> str:
-    """Return a module's name without what wrappers add."""
+    """Return a module's name without the parts that wrappers add."""
     return ".".join(part for part in name.split(".") if part not in WRAPPERS)
 
 
@@ -120,5 +120,5 @@ def _call(module: nn.Module, *args: Any, **options: Any) -> Any:
 
 
 def named_modules() -> contextlib.AbstractContextManager[None]:
-    """Let each rank know which module it is in, during a run."""
+    """During a run, track which module each rank is in."""
     return replace_names(nn.Module, __call__=_call)

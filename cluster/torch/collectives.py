@@ -1,7 +1,7 @@
 """The collectives of torch.distributed: what each one computes, and which messages it sends.
 
-A collective is a meeting of the group's ranks (`meeting.py`): a Call that has to be the same on all of them, how long
-it takes (`durations.py`), and the work on the tensors of all ranks, done once, when the last rank has come.
+A collective is a meeting of the group's ranks (`meeting.py`): a Call that must be the same on all of them, its duration
+(`durations.py`), and the work on the tensors of all ranks, done once, when the last rank has arrived.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Durations = Callable[[Members], list[float]]
 
 
 class Collectives(dist.ProcessGroup):
-    """The collectives, as torch calls them: their names and arguments are those of dist.ProcessGroup."""
+    """The collectives as torch calls them: names and arguments are those of dist.ProcessGroup."""
 
     def _join(self, call: Call, payload: Any, result: Any, durations: Durations, work: Callable) -> CollectiveWork:
         raise NotImplementedError
@@ -201,7 +201,7 @@ class Collectives(dist.ProcessGroup):
 
 def _copy(targets: Tensors, sources: Tensors) -> None:
     for target, source in zip(targets, sources, strict=True):
-        target.detach().copy_(source.detach().reshape(target.shape))  # which does not broadcast
+        target.detach().copy_(source.detach().reshape(target.shape))  # this does not broadcast
 
 
 def _split(x: torch.Tensor, sizes: Sequence[int], size: int) -> list[torch.Tensor]:

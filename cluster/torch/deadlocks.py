@@ -1,4 +1,4 @@
-"""A deadlock of a script in words: ranks that wait at the same line together, and who is missing where."""
+"""A script's deadlock in words: ranks that wait at the same line, grouped, and who is missing where."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MOST = 8  # groups of ranks that a message describes; the rest are only counted
 
 
 def explain(error: Deadlock, sim: Simulation, processes: dict[int, Process]) -> Deadlock:
-    """Return this deadlock with a message that names the script's lines at which ranks wait, and who is missing."""
+    """Return this deadlock with a message that names the script lines at which ranks wait, and who is missing."""
     groups: dict[tuple[str, str], list[Wait]] = {}
     for wait in error.waits:
-        line = "" if wait.collective else processes[wait.rank].line  # a collective names its line itself
+        line = "" if wait.collective else processes[wait.rank].line  # a collective itself names its line
         groups.setdefault((wait.collective, line), []).append(wait)
     told = [_describe(waits, line, len(processes)) for (_, line), waits in groups.items()]
     more = [f"and {len(told) - MOST} more groups of ranks"] if len(told) > MOST else []
@@ -49,7 +49,7 @@ def _whom(waits: Sequence[Wait], size: int) -> tuple[bool, str]:
     offsets = {(wait.source - wait.rank) % size for wait in waits if isinstance(wait.source, int)}
     if len(offsets) == 1 and all(isinstance(source, int) for source in sources):
         (offset,) = offsets
-        near = {1: "the next rank", size - 1: "the rank before"}
+        near = {1: "the next rank", size - 1: "the previous rank"}
         far = f"the rank {offset} after it" if 2 * offset <= size else f"the rank {size - offset} before it"
         return True, "the other" if size == 2 else near.get(offset, far)
     return True, "another rank"

@@ -1,6 +1,6 @@
 """When a collective ends on each rank, and for whom it waited, given when each arrived.
 
-Times are those of its messages, or of the recurrence of a ring.
+The times are those of its messages, or follow from the recurrence of a ring.
 
 A message needs both of its ranks. Ports serve messages one after another, so collectives that overlap share them.
 """
@@ -30,13 +30,13 @@ class Members:
     def __init__(self, groups: list[Group], joined: list[float], payloads: list):
         self.groups, self.joined, self.payloads, self.size = groups, joined, payloads, len(groups)
         self.begins = max(joined)  # s
-        self.busy = 0.0  # s for which each rank's processor works on it
+        self.busy = 0.0  # s that each rank's processor spends on it
         self.joiners = [joined.index(self.begins)] * self.size
 
     def play(self, rounds: list[patterns.Round], sum_bytes: int = 0) -> list[float]:
-        """Send these messages. Return the time at which each rank has what it waits for.
+        """Send these messages. Return the time at which each rank has received everything.
 
-        `sum_bytes` is the size of what a rank adds to its own numbers after each message.
+        `sum_bytes` is the size of the numbers that a rank adds to its own after each message.
         """
         groups, joined, now = self.groups, self.joined, list(self.joined)
         adds = [self._seconds_to_add(group, sum_bytes) if sum_bytes else 0.0 for group in groups]
@@ -64,7 +64,7 @@ class Members:
         routes = [group.comm.route((place + 1) % size) for place, group in enumerate(groups)]
         if own := groups[0].process.sim.network.sum:
             sent = [sum(pieces[(place - step) % size] for step in range(first, stop)) for place in range(size)]
-            times = 2 if first == 0 and stop < 2 * (size - 1) else 1  # gloo scatters sums by an all-reduce
+            times = 2 if first == 0 and stop < 2 * (size - 1) else 1  # gloo implements reduce-scatter as an all-reduce
             return self._in_memory(own, routes, sent, times)
         if len({id(route.out) for route in routes}) < size:
             return self.play(patterns.ring(pieces, first, stop), max(pieces) if first < size - 1 else 0)
@@ -88,10 +88,10 @@ class Members:
         return ends
 
     def _in_memory(self, link: Link, routes: list, sent: list[int], times: int) -> list[float]:
-        """Exchange in the memory that ranks of one computer share, after the last one has come.
+        """Exchange in the memory that ranks of one computer share, after the last rank has arrived.
 
-        It takes the time of `times` the bytes that each rank has `sent`. Processors are busy during the latency, when
-        threads wake each other, and for a part of the rest.
+        It takes the time of `times` the bytes that each rank has `sent`. Processors are busy during the latency, in
+        which threads wake each other, and for part of the rest.
         """
         ports = [port for route in routes for port in (route.out, route.into)]
         self.begins = begins = max(self.begins, *(port.free for port in ports))

@@ -53,7 +53,7 @@ def _stop(number: int, line: str, is_cancelled: bool) -> ClusterError:
         return Cancelled(f"cancelled while rank {number} was at {line}")
     return Blocked(
         f"rank {number} has run for too long without an operation of torch; it was last seen at {line}. Check it for "
-        "an endless loop, or for work that other libraries do."
+        "an endless loop, or for work done by other libraries."
     )
 
 
@@ -92,5 +92,5 @@ def _failure(process: Process, error: Exception) -> RankFailed:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """True if memory could not be allocated. For CPU memory torch has no exception of its own, only these words."""
+    """True if memory could not be allocated. For CPU memory torch has no separate exception, only these words."""
     return isinstance(error, MemoryError) or "can't allocate memory" in str(error)

@@ -24,7 +24,7 @@ class Exited(BaseException):
 
 
 class Environment(os._Environ):
-    """os.environ, with each rank's own variables above it."""
+    """os.environ, overlaid with each rank's own variables."""
 
     def __getitem__(self, key: str) -> str:
         mine = current()
@@ -95,7 +95,7 @@ def finish_lines() -> None:
 
 
 def _clock(real: Callable[[], Any], unit: float = 0.0) -> Callable[[], Any]:
-    """Return a clock of the virtual time, in s or, with a `unit` in s, as an integer."""
+    """Return a clock of virtual time, in s or, given a `unit` in s, as an integer number of units."""
 
     def now() -> Any:
         mine = current()
@@ -143,7 +143,7 @@ def own_environment() -> Iterator[None]:
         replace_names(os, _exit=_exit),
         replace_names(sys, stdout=Lines("stdout"), stderr=Lines("stderr"), excepthook=sys.excepthook),
     ):
-        os.environ.__class__ = Environment  # keeps the variables, and `from os import environ` of others
+        os.environ.__class__ = Environment  # keeps the variables, and earlier `from os import environ`
         try:
             yield
         finally:

@@ -1,7 +1,7 @@
 """Futures of operations in progress, and when their callbacks run.
 
-C++ would block in a future's wait with the baton in its hand, so a rank completes its own futures: when it asks for
-one, after an operation of torch, and at the end of backward.
+C++ would block in a future's wait while holding the baton, so a rank completes its own futures: when it asks for one,
+after a torch operation, and at the end of backward.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Future(torch.futures.Future):
 
 
 def drain_after_backward(process: Any) -> None:
-    """Wait for the works with futures at the end of backward, where DDP's reducer would wait for them in C++."""
+    """Wait at the end of backward for all works with futures, because DDP's reducer would wait for them in C++."""
     if not process.called_back and torch._C._current_graph_task_id() != -1:
         process.called_back = True
 
@@ -72,7 +72,7 @@ def drain_after_backward(process: Any) -> None:
 
 
 def delay_all_reduce(reducer: Any, real: Callable = dist.Reducer._delay_all_reduce) -> None:
-    """Reduce the first step's gradients of a static graph, whose futures DDP's reducer waits for in the same call."""
+    """Reduce the gradients of a static graph's first step; DDP's reducer waits for their futures in the same call."""
     process = current()
     if not process:
         return real(reducer)
@@ -85,7 +85,7 @@ def delay_all_reduce(reducer: Any, real: Callable = dist.Reducer._delay_all_redu
 
 
 def call_back(process: Any) -> None:
-    """Finish the operations that are over by now, so that what their callbacks start overlaps with the rank's work."""
+    """Finish the operations that are over by now, so that work started by their callbacks overlaps with the rank's."""
     if process.due and not process.draining:
         process.draining = True
         try:
@@ -99,7 +99,7 @@ def call_back(process: Any) -> None:
 
 
 def wait_for_future(future: Any, real: Callable = torch._C.Future.wait) -> Any:
-    """Wait for a future that C++ made, without blocking in C++ while another rank has to run."""
+    """Wait for a future created in C++, without blocking in C++ while another rank has to run."""
     process = current()
     while process and process.due and not torch._C.Future.done(future):
         process.due.pop(0).block()

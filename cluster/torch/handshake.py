@@ -1,7 +1,7 @@
-"""Messages that wait for their receiver, as those of gloo and NCCL do.
+"""Messages that wait for their receiver, as in gloo and NCCL.
 
 gloo has no eager messages: `dist.send` of one number blocks until the other rank receives. So two ranks that both send
-first wait forever. `eager` is the size in bytes up to which a message leaves at once, as MPI has such a limit.
+first wait forever. `eager` is the size in bytes up to which a message leaves at once, a limit that MPI has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Match:
     """Sends and receives of one group, receiver and tag that have not found each other yet, in the order of time."""
 
     def __init__(self):
-        self._sends: list[tuple[int, Sending | None]] = []  # from whom; None for a message that has left already
+        self._sends: list[tuple[int, Sending | None]] = []  # from whom; None for a message that has already left
         self._receives: list[tuple[int | None, float]] = []  # from whom (None: from any rank), since when in s
 
     def send(self, src: int, sending: Sending) -> None:
@@ -51,7 +51,7 @@ class Sending:
     """A message being sent.
 
     `begins` is when both ranks are ready, `left` when its last byte has passed the sender's port, in s. Until `begins`
-    one rank waits for the other; what follows, the handshake included, is communication.
+    one rank waits for the other; everything after that, including the handshake, is communication.
     """
 
     def __init__(self, group: Group, x: torch.Tensor, dst: int, tag: int):
@@ -117,7 +117,7 @@ class Sending:
 
 
 class Receiving:
-    """A receive under way, from one rank or from any (`src` is None). `source` is the sender, once it is known."""
+    """A receive in progress, from one rank or from any (`src` is None). `source` is the sender, once it is known."""
 
     def __init__(self, group: Group, x: torch.Tensor, src: int | None, tag: int):
         self._group, self._x, self._tag = group, x, tag

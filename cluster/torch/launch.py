@@ -1,7 +1,7 @@
-"""One run of ranks that use torch: replace what a process has one of by each rank's own, and restore it afterwards.
+"""One run of ranks that use torch: give each rank its own per-process state, and restore the original afterwards.
 
-The run has a thread of its own and the caller's only waits: an interrupt that reached a rank's thread would make two
-threads run at once. Ctrl-C ends the run as `stop` does. A watchdog looks whether anything still happens.
+The run has its own thread, for which the caller's thread waits: an interrupt that reached a rank's thread would make
+two threads run at once. Ctrl-C ends the run as `stop` does. A watchdog checks that the run makes progress.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-import torch._dynamo  # which torch imports at first use: not inside a rank, whose state it would take for everyone's
+import torch._dynamo  # torch imports these at first use; inside a rank they would take its state for everyone's
 
 from cluster.comm import Deadlock
 from cluster.event_log import EventLog, Outcome
@@ -40,21 +40,23 @@ from cluster.torch.watchdog import watch
 from cluster.torch.world import own_world
 
 TRIED = "2.13"
-"""The version of torch with which this was tried. It relies on names of torch that are not public."""
+"""The version of torch with which this was tested. It relies on non-public names of torch."""
 
 
 def warn_of_version() -> str:
-    """Return a sentence if this version of torch was not tried, else ""."""
+    """Return a sentence if this version of torch was not tested, else ""."""
     if torch.__version__.startswith(f"{TRIED}."):
         return ""
-    return f"torch is {torch.__version__}, but only {TRIED} was tried here; scripts may fail, or take other times"
+    return (
+        f"torch is {torch.__version__}, but only {TRIED} was tested here; scripts may fail, or their times may differ"
+    )
 
 
 @dataclass
 class Recorded:
     """What a run produced: its outcome, who waited for whom, and the lines printed, as (rank, line).
 
-    `files` are those of its folder that a script imported or read.
+    `files` are those in the script's folder that it imported or read.
     """
 
     outcome: Outcome
@@ -77,10 +79,10 @@ def run(
 ) -> Recorded:
     """Run `program()` on every rank of `machines`. Errors of the run are in the outcome.
 
-    `main()` makes each rank's __main__. `on_line(rank, line)` is called with what ranks print; without it, lines are
-    printed with the rank before them. `on_progress` and `stop` are those of `cluster.simulated.run`; all of these are
-    called in the caller's thread. Raise Blocked if a rank blocks in C++, after which the process can
-    run no more ranks; ValueError inside of another run.
+    `main()` makes each rank's __main__. `on_line(rank, line)` is called with each line that ranks print; without it,
+    lines are printed after the rank's number. `on_progress` and `stop` are those of `cluster.simulated.run`; all of
+    these are called in the caller's thread. Raise Blocked if a rank blocks in C++, after which the process can run no
+    more ranks, and ValueError inside another run.
     """
     if not _one_run.acquire(blocking=False):
         raise ValueError("another script is being simulated in this process; wait for it, or start a new process.")
@@ -175,7 +177,7 @@ def _run(
 
 @contextlib.contextmanager
 def _in_place() -> Iterator[None]:
-    """Replace what ranks share by each rank's own. Use one thread per rank, as torchrun sets."""
+    """Replace shared state by each rank's own. Use one thread per rank, as under torchrun."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

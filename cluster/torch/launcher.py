@@ -1,4 +1,4 @@
-"""A script that starts its ranks itself, with mp.spawn or mp.Process. It runs once; what it starts are the ranks."""
+"""A script that starts its own ranks, with mp.spawn or mp.Process. It runs once; the processes it starts are ranks."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Launcher:
         except (ClusterError, MemoryError):
             raise
         except KeyboardInterrupt as stop:
-            raise Cancelled(f"cancelled outside of its ranks{_where(stop)}") from None
+            raise Cancelled(f"cancelled outside its ranks{_where(stop)}") from None
         except Exception as error:
-            failure = f"{name} failed outside of its ranks{_where(error)}: {type(error).__name__}: {error}"
+            failure = f"{name} failed outside its ranks{_where(error)}: {type(error).__name__}: {error}"
             raise RankFailed(failure, -1) from error
         finally:
             sys.modules["__main__"] = main
@@ -60,7 +60,7 @@ class Launcher:
         recorded = self._recorded[-1]
         size = len(recorded.outcome.results)
         if size != self._machines.ranks:
-            note = f"the script itself starts {size} ranks, not the {self._machines.ranks} asked for"
+            note = f"the script itself starts {size} ranks, not the {self._machines.ranks} requested"
             recorded.outcome.notes = (note, *recorded.outcome.notes)
         return recorded
 
@@ -82,7 +82,7 @@ class Launcher:
         with (
             replace_names(multiprocessing, **names),
             replace_names(mp, spawn=spawn, start_processes=spawn, **names),
-            replace_names(torch.cuda, device_count=lambda: self._machines.ranks),  # how many ranks a script then starts
+            replace_names(torch.cuda, device_count=lambda: self._machines.ranks),  # the ranks that a script will start
         ):
             yield
 
@@ -98,7 +98,7 @@ class Launcher:
         self._started.append(process)
 
     def run_started(self) -> None:
-        """Run what was started as ranks: all of it, when the script first waits for one of them."""
+        """Run all started processes as ranks, when the script first waits for one of them."""
         if self._started:
             calls = [(one.target, one.arguments, one.options) for one in self._started]
             self._started = []
@@ -123,7 +123,7 @@ def _where(error: BaseException) -> str:
 
 @dataclass
 class Started:
-    """What mp.Process returns: a rank that has not started yet."""
+    """The return value of mp.Process: a rank that has not started yet."""
 
     launcher: Launcher
     target: Callable
@@ -150,7 +150,7 @@ class SharedQueue(queue.SimpleQueue):
         self._launcher = launcher
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Return the next value. Raise ClusterError if the queue is empty, where a process would wait."""
+        """Return the next value. Raise ClusterError if the queue is empty, since a real process would wait."""
         if not current():
             self._launcher.run_started()
         try:
@@ -160,7 +160,7 @@ class SharedQueue(queue.SimpleQueue):
                 raise
         at = script_line()
         raise ClusterError(
-            f"a queue is empty{f' ({at})' * bool(at)}: waiting at a queue for another rank is not simulated; use send "
+            f"a queue is empty{f' ({at})' * bool(at)}: waiting for another rank at a queue is not simulated; use send "
             "and recv."
         )
 
@@ -174,7 +174,7 @@ class SharedQueue(queue.SimpleQueue):
 
 
 class SharedObjects:
-    """What mp.Manager() returns. Ranks share their memory, so its objects are plain ones."""
+    """The return value of mp.Manager(). Ranks share memory, so its objects are plain ones."""
 
     dict, list = dict, list
 

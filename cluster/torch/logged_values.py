@@ -1,8 +1,8 @@
-"""What a script logs: values by rank, step and virtual time, from `lockstep.log` and from lines that it prints.
+"""Values that a script logs, by rank, step and virtual time: from `lockstep.log`, and from lines that it prints.
 
-A line is recorded where a word that ends in "loss" or "accuracy" is followed by a number, as in "epoch 3, loss: 0.31",
-"val_loss=0.4" or "accuracy 0.9". Such values are named "printed loss", since a script may log and print the same one.
-The step is the number of steps that the rank's optimizer has taken.
+A line is recorded if a word that ends in "loss" or "accuracy" is followed by a number, as in "epoch 3, loss: 0.31",
+"val_loss=0.4" or "accuracy 0.9". Such values are named "printed loss" and so on, because a script may log and print the
+same one. The step is the number of steps that the rank's optimizer has taken.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LINE = re.compile(r"\b(\w*(?:loss|accuracy))(?:\s*[:=]\s*|\s+)([-+]?(?:\d+\.?\d*
 
 
 def log_values(values: Mapping[str, Any]) -> None:
-    """Record values of this rank. Outside of a rank do nothing. Raise TypeError for one that is not a number."""
+    """Record values of this rank; outside a rank, do nothing. Raise TypeError for a value that is not a number."""
     if mine := current():
         with mine.pricer.pause():
             numbers = {name: _number(name, value) for name, value in values.items()}

@@ -17,11 +17,12 @@ CLOCKS: dict[str, type[Pricer]] = {"roofline": Roofline, "measured": Measured}
 
 @dataclass(frozen=True)
 class SimulatedMachines:
-    """What a script runs on. `network` and `device` are presets by name, or values.
+    """The machines that a script runs on. `network` and `device` are presets by name, or values.
 
-    `eager` is the size in bytes up to which a send does not wait for its receiver; 0 as with gloo. `clock` is
-    "roofline", which prices each operation, or "measured", the time of this machine, which is not repeatable. A rank
-    ends after `steps` steps of its optimizer. Nothing may happen for at most `patience` seconds of real time.
+    `eager` is the size in bytes up to which a send does not wait for its receiver; the default, 0, is as in gloo.
+    `clock` is "roofline", which prices each operation, or "measured", the time of this machine, which is not
+    repeatable. A rank ends after `steps` steps of its optimizer. The run is given up if nothing happens for `patience`
+    seconds of real time.
     """
 
     ranks: int

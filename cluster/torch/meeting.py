@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Call:
-    """What a rank calls; it must be the same on all ranks of the group."""
+    """A rank's call, which must be the same on all ranks of the group."""
 
     name: str
     tensors: tuple[tuple[int, Any], ...] = ()  # numbers and data type of each
@@ -73,13 +73,13 @@ class Meeting:
             raise ClusterError(
                 f"rank {process.rank.number} calls {call}{at_line(process)}, but rank {group.members[other]} calls "
                 f"{self.call}{f' ({theirs.line})' * bool(theirs.line)}: collective {group.calls} of {group.describe()} "
-                "has to be the same on all of its ranks."
+                "must be the same on all of its ranks."
             )
         self.joined[group.rank()] = Joined(time, payload, group, process.line)
         return len(self.joined) == self.size
 
     def finish(self, durations: Callable[[Members], list[float]], work: Callable[[list], None]) -> None:
-        """Compute the result, and wake the ranks that wait. If a rank is lost before the end, nobody has the result."""
+        """Compute the result, and wake the waiting ranks. If a rank is lost before the end, nobody gets the result."""
         arrivals = [self.joined[place] for place in range(self.size)]
         groups = [arrival.group for arrival in arrivals]
         joined = [arrival.time for arrival in arrivals]

@@ -1,9 +1,9 @@
-"""What a rank's memory holds: the parameters of its optimizers, their gradients, their state, and activations.
+"""The contents of a rank's memory: the parameters of its optimizers, their gradients, their state, and activations.
 
-The first three are taken at the end of a step. Sizes are those of local storage: of a sharded parameter the shard
-counts. Activations are the results of operations that autograd records, for as long as anything uses them: backward,
-which needs most of them, or the script. Their largest sum in a step counts. Views share the storage of what they view,
-so nothing is counted twice. Buffers, inputs and temporaries of the backward pass are not recorded.
+The first three are measured at the end of a step. Sizes are those of local storage: only the shard of a sharded
+parameter counts. Activations are the results of operations that autograd records, for as long as backward or the script
+uses them. Their largest sum in a step counts. Views share the storage of what they view, so nothing is counted twice.
+Buffers, inputs and temporaries of the backward pass are not recorded.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Storage(ref):
 
 
 class Activations:
-    """The bytes of activations of one rank, now and at most in this step."""
+    """The bytes of one rank's activations: now, and their peak in this step."""
 
     def __init__(self):
         self.nbytes = self.peak = 0
@@ -54,7 +54,7 @@ class Activations:
         if isinstance(out, torch.Tensor):
             self._remove_freed()
             storage = out.untyped_storage()
-            one = _Storage(storage, self._freed.append)  # not Python of ours, which a script would seem to call
+            one = _Storage(storage, self._freed.append)  # in C, as our own Python would be charged to the script
             one.nbytes = storage.nbytes()
             self._in_use[id(one)] = one
             self.nbytes += one.nbytes
@@ -70,7 +70,7 @@ class Activations:
             del self._in_use[id(one)]
 
     def take_peak(self) -> int:
-        """Return the peak, and begin a new one."""
+        """Return the peak, and start a new one."""
         self._remove_freed()
         peak, self.peak = self.peak, self.nbytes
         return peak

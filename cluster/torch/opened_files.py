@@ -1,4 +1,4 @@
-"""The files of its folder that a script reads, as far as Python opens them: a library's own code in C++ is not seen."""
+"""The files of its folder that a script opens in Python; files opened by a library's C++ code are not seen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cluster.torch.process import current, is_library_file
 
 
 class OpenedFiles:
-    """An audit hook. It cannot be removed, so there is one, which looks only at files below `folder`, if it is set."""
+    """An audit hook. It cannot be removed, so there is only one, which watches files below `folder`, if that is set."""
 
     folder = ""
     found: set[str]
@@ -33,7 +33,7 @@ _hooks: list[OpenedFiles] = []
 
 @contextlib.contextmanager
 def opened_files(folder: str) -> Iterator[set[str]]:
-    """Note the files below `folder` that ranks open for reading. The value has their absolute paths."""
+    """Record the files below `folder` that ranks open for reading. Yield their absolute paths."""
     if not _hooks:
         _hooks.append(OpenedFiles())
         sys.addaudithook(_hooks[0])

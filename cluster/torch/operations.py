@@ -1,4 +1,4 @@
-"""Operations of torch: which take time, which are slow, and the bytes that they move."""
+"""Torch operations: which take time, which are slow, and how many bytes they move."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ NO_WORK = {
     *(aten.empty_like.default, aten.new_empty.default, aten.new_empty_strided.default, aten.lift_fresh.default),
     aten._local_scalar_dense.default,
 }
-"""Operations that only make or read a tensor's metadata, besides views."""
+"""Operations, other than views, that only create or read a tensor's metadata."""
 
 SLOW = (
     *("exp", "log", "tanh", "sigmoid", "silu", "gelu", "erf", "softmax", "softplus", "sum", "mean", "norm", "pool"),
     *("scaled_dot_product", "cumsum", "sort", "topk"),
 )
-"""Parts of the names of operations that compute much for each number, rather than only move it."""
+"""Parts of the names of operations that compute much for each number, rather than only moving it."""
 
 
 class Operation(NamedTuple):
-    """What is known about an operation from its name and schema."""
+    """What an operation's name and schema reveal about it."""
 
     works: bool  # reads or writes numbers, rather than only returning a view
     is_slow: bool
     is_fresh: bool  # its results have storage of their own
-    is_block: bool  # the begin or the end of a record_function
+    is_block: bool  # the start or the end of a record_function
     flops: Callable[..., int] | None
 
 
@@ -37,7 +37,7 @@ _known: dict[Any, Operation] = {}
 
 
 def operation(func: Any) -> Operation:
-    """Return what is known about this operation."""
+    """Return the description of this operation."""
     found = _known.get(func)
     if found is None:
         returns, name = func._schema.returns, func._schema.name.partition("::")[2]

@@ -1,12 +1,12 @@
 """Which messages a collective sends: rounds of (sender, receiver, bytes), with ranks numbered within the group.
 
-A rank begins a round when it has the messages of the round before.
+A rank begins a round when it has the messages of the previous round.
 
     tree       broadcast and, backwards, reduce: a binomial tree, log2 P rounds
     star       gather and scatter: the root and every other rank
     pairwise   all-to-all: in round k rank r sends to r + k
-    dissemination   barrier: in round k rank r tells r + 2^k
-    ring       all-gather and its like, on ports that several members share: P - 1 rounds, or twice as many
+    dissemination   barrier: in round k rank r notifies r + 2^k
+    ring       all-gather and similar ones, on ports that several members share: P - 1 rounds, or twice as many
 """
 
 from __future__ import annotations

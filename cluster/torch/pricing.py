@@ -1,8 +1,8 @@
-"""What a script costs: each operation of torch by a roofline, which is repeatable, or by measured CPU time.
+"""What a script costs: each torch operation by a roofline, which is repeatable, or by measured CPU time.
 
-On a device that has been measured for scripts (`cluster.script_device`), Python takes time, too: as much for each call
-of a Python function, which `sys.setprofile` counts. Otherwise only operations take time. Reading data and saving files
-are free.
+On a device that has been measured for scripts (`cluster.script_device`), Python takes time, too: a fixed time for each
+call of a Python function, which `sys.setprofile` counts. Otherwise only operations take time. Reading data and saving
+files are free.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from cluster.simulated.rank import Rank
 
 OURS = {torch.Tensor, torch.nn.Parameter, FakeTensor}
-OF_TORCH = 5  # calls of Python with which torch enters our mode, and the operation from it
-OFTEN = 128  # operations between two looks at whether the run should stop
+OF_TORCH = 5  # Python calls by which torch enters our mode, and the operation from it
+OFTEN = 128  # operations between two checks whether the run should stop
 
-real_time = time.thread_time  # a script's `time` is virtual, this one is not
+real_time = time.thread_time  # a script's `time` is virtual, this one is real
 
 
 class Pricer:
@@ -46,14 +46,14 @@ class Pricer:
         self.poll: Callable[[], None] = lambda: None  # called after each operation that is priced
 
     def charge(self) -> None:
-        """Advance the rank by the work since the last call, as far as that is not operations."""
+        """Advance the rank by its work, other than operations, since the last call."""
 
     def skip(self) -> None:
-        """Do not charge for what has happened since the last call of `charge`."""
+        """Do not charge for anything since the last call of `charge`."""
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
-        """Charge nothing inside: this work is the simulator's."""
+        """Charge nothing inside this block: the work is the simulator's."""
         before, self.paused = self.paused, True
         try:
             yield
@@ -62,11 +62,11 @@ class Pricer:
 
 
 class Roofline(Pricer, TorchDispatchMode):
-    """Charges for each operation by the FLOPs and bytes of its tensors, and for the calls of Python in between."""
+    """Charges for each operation by the FLOPs and bytes of its tensors, and for the Python calls in between."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """False, although nothing is compiled here: telling torch.compile to skip it takes 5 us an operation."""
+        """False, although nothing is compiled here: telling torch.compile to skip it would take 5 us per operation."""
         return False
 
     def __init__(self, rank: Rank):
@@ -91,9 +91,9 @@ class Roofline(Pricer, TorchDispatchMode):
             self._advance(self._of_python(self.calls.made))
 
     def _of_python(self, made: int) -> float:
-        """Return the time of the Python since the last time, up to the call number `made`, in s.
+        """Return the time of Python since the last call of this, up to call number `made`, in s.
 
-        Before the end of the first step, Python imports and fills caches, and is free.
+        Until the end of the first step, Python imports and fills caches, and is free.
         """
         calls = self.calls.take(made)
         return self.device.of_python(calls) if self.rank.event_log.step > 0 else 0.0
@@ -107,7 +107,7 @@ class Roofline(Pricer, TorchDispatchMode):
         before = calls.made
         if not OURS.issuperset(types):
             calls.ours += calls.made - before + OF_TORCH
-            return NotImplemented  # so that DTensor and its like become operations on local tensors
+            return NotImplemented  # so that DTensor and similar types become operations on local tensors
         known = operation(func)
         if known.works:
             current_stream().wait_for(args)
@@ -151,7 +151,7 @@ class Roofline(Pricer, TorchDispatchMode):
         self.poll()
 
     def _advance(self, seconds: float, working: bool = False) -> None:
-        """Let the rank work for so long."""
+        """Let the rank work for this long."""
         if not seconds:
             return
         rank = self.rank

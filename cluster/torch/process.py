@@ -32,13 +32,13 @@ class Enough(BaseException):
 
 @dataclass
 class SharedState:
-    """What all ranks of a run share."""
+    """State that all ranks of a run share."""
 
     sim: Simulation
     eager: int  # bytes up to which a send does not wait for its receiver
     values: Values  # of the store
     on_line: Callable[[int, str], None]  # called with the rank and each line that it prints
-    steps: float = math.inf  # after which a rank ends
+    steps: float = math.inf  # steps after which a rank ends
     matches: dict[tuple, Match] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)
     waits: list[Waited] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Process:
         self.called_back = self.draining = self.blocks_for_futures = self.has_enough = False
 
     def enter(self) -> None:
-        """Note the script's line, and let every event before this rank's time happen."""
+        """Record the script's line, and process every event before this rank's time."""
         self.pricer.charge()
         self.line = script_line()
         self.sim.queue.sync(self.rank)
@@ -113,7 +113,7 @@ _theirs: dict[CodeType, bool] = {}
 
 
 def is_library(code: CodeType) -> bool:
-    """True for code of Python, of an installed package or of Lockstep; False for the script's."""
+    """True for code of Python, an installed package or Lockstep; False for the script's code."""
     known = _theirs.get(code)
     if known is None:
         name = code.co_filename
@@ -122,7 +122,7 @@ def is_library(code: CodeType) -> bool:
 
 
 def is_library_file(name: str) -> bool:
-    """True for a file of Python, of an installed package or of Lockstep, even if it lies in the script's folder."""
+    """True for a file of Python, an installed package or Lockstep, even if it is in the script's folder."""
     return os.path.abspath(name).startswith(_LIBRARIES)
 
 
@@ -147,5 +147,5 @@ def error_line(error: BaseException) -> str:
 
 
 def at_line(process: Process) -> str:
-    """Return " (line 31 of train.py)" for where the script of this rank is, "" if that is not known."""
+    """Return where this rank is in the script, " (line 31 of train.py)", or "" if unknown."""
     return f" ({process.line})" if process.line else ""

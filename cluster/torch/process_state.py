@@ -1,4 +1,4 @@
-"""What a process has one of and each rank needs its own: random numbers, `__main__`, modules, and settings of torch."""
+"""Per-process state of which each rank needs its own copy: random numbers, `__main__`, modules, and torch settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from torch.nn import functional
 from cluster.torch.process import is_library_file
 
 DISPATCHER = DTensor._op_dispatcher
-"""Its handlers are replaced inside of loss_parallel and context_parallel; the latter replaces attention, too."""
+"""Its handlers are replaced inside loss_parallel and context_parallel; the latter replaces attention, too."""
 FRESH = torch.Generator().manual_seed(67280421310721).get_state()  # torch's generator in a new process
 REDIRECTED = [
     name for name in random.__all__ if isinstance(getattr(getattr(random, name), "__self__", None), random.Random)
@@ -73,7 +73,7 @@ class OwnModules:
         self.files: set[str] = set()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return where the module is, None if it is not in the folder."""
+        """Return where the module is, or None if it is not in the folder."""
         spec = PathFinder.find_spec(name, path or [self.folder])
         origin = (spec and spec.origin) or ""
         if not origin.startswith(self.folder) or is_library_file(origin):
@@ -85,10 +85,10 @@ class OwnModules:
 
 @contextlib.contextmanager
 def own_modules(folder: str) -> Iterator[set[str]]:
-    """Let scripts import from `folder`, each rank for itself. The value has the files that they import.
+    """Let scripts import from `folder`, each rank its own copies. Yield the files that they import.
 
-    Nothing compiled is written: Python takes a .pyc for current if the source's second and size are, so that a module
-    changed and run again within a second would be the old one.
+    No compiled files are written: Python considers a .pyc current if the source's size and time in seconds match, so a
+    module changed and run again within a second would be the old one.
     """
     finder, path, no_pyc = OwnModules(folder), sys.path[:], sys.dont_write_bytecode
     sys.dont_write_bytecode = True
@@ -110,7 +110,7 @@ OWN = threading.local()
 
 @contextlib.contextmanager
 def own_random() -> Iterator[None]:
-    """Let the functions of `random` draw from `OWN.random` where the thread has one.
+    """Make the functions of `random` draw from `OWN.random` if the thread has one.
 
     Redirecting them is a hundred times faster than exchanging the 2,500 bytes of its state at every switch.
     """

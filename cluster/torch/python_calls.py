@@ -8,7 +8,7 @@ from typing import Any
 class PythonCalls:
     """How often a rank has called Python functions.
 
-    Calls that a real process would not make are `ours`, and not priced. Those up to `priced` have been charged for.
+    Calls that a real process would not make are `ours`, and not priced. Calls up to `priced` have been charged.
     """
 
     def __init__(self):
@@ -20,7 +20,7 @@ class PythonCalls:
             self.made += 1
 
     def take(self, made: int) -> int:
-        """Return how many calls there were since the last time, up to the call number `made`."""
+        """Return the number of calls since the last time, up to call number `made`."""
         taken = max(0, made - self.ours - self.priced)
         self.priced += taken
         return taken

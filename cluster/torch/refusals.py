@@ -1,4 +1,4 @@
-"""What is not simulated: it runs in another way, with a note, or is refused in one sentence with the line."""
+"""What is not simulated: it either runs in another way, with a note, or is refused in one sentence with the line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cluster.torch.store import Store
 
 
 class NotSimulated(ClusterError):
-    """The script asks for something that the simulated cluster does not have. The message names the rank and line."""
+    """The script requests something that the simulated cluster does not have. The message names the rank and line."""
 
 
 def refuse_inside(what: str, instead: str, real: Any) -> Callable:
@@ -75,7 +75,7 @@ def _compile_in_place(module: Any, *args: Any, real: Callable = torch.nn.Module.
 def _load(loader: Any, *args: Any, real: Callable = DataLoader.__init__, **options: Any) -> None:
     options |= dict(zip(LOADER, args, strict=False))
     if (mine := current()) and options.get("num_workers"):
-        mine.shared.notes.add("DataLoader workers: each rank loads its own data, in no time of the simulated clock")
+        mine.shared.notes.add("DataLoader workers: each rank loads its own data, in zero simulated time")
         names = "num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"
         options = {name: value for name, value in options.items() if name not in names}
     real(loader, **options)
@@ -98,13 +98,15 @@ def _save_at_once(executor: Any, state: Any, real: Callable = ThreadExecutor.exe
 
 
 CUDA = "simulated ranks compute on the CPU; choose the device by torch.cuda.is_available(), which is False here"
-PROCESSES = "a rank is no process of its own here, so it cannot start others; start ranks with mp.spawn, or by --ranks"
+PROCESSES = (
+    "a rank is not a separate process here, so it cannot start others; start ranks with mp.spawn, or with --ranks"
+)
 RPC = "remote calls are not simulated; use send and recv, or collectives"
 
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """Offer ranks only what is simulated, during a run."""
+    """During a run, offer ranks only what is simulated."""
     stores = {kind: _own_store(kind, getattr(dist, kind)) for kind in ("TCPStore", "FileStore", "HashStore")}
     cuda = torch.cuda
     process = multiprocessing.process.BaseProcess

@@ -1,4 +1,4 @@
-"""Run an unmodified script: once per rank, each in a `__main__` of its own, as torchrun does.
+"""Run an unmodified script: once per rank, each in its own `__main__`, as torchrun does.
 
 A script that starts its ranks itself, with mp.spawn or mp.Process, is executed once (`launcher.py`).
 """
@@ -31,8 +31,8 @@ def run_script(
 ) -> Recorded:
     """Run the script on every rank. `options` are those of `launch.run`.
 
-    With a `text`, it is run instead of what stands in the file now. Raise ValueError if the file cannot be read or is
-    not Python.
+    A `text`, if given, is run instead of the current content of the file. Raise ValueError if the file cannot be read
+    or is not Python.
     """
     path = Path(path)
     code, starts_ranks = read(path, text)

@@ -33,7 +33,7 @@ class Values(dict[str, bytes]):
                 self._sim.queue.push(max(now, rank.now), rank)
 
     def await_keys(self, keys: list[str]) -> None:
-        """Block the rank until all of these are there."""
+        """Block the rank until all of these keys exist."""
         process = this()
         process.enter()
         rank = process.rank

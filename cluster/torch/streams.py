@@ -1,10 +1,11 @@
-"""Virtual streams: torch.cpu's Stream and Event do nothing on a CPU; these keep the order that CUDA's keep.
+"""Virtual streams: torch.cpu's Stream and Event do nothing on a CPU; these keep the order that CUDA's do.
 
-FSDP2 asks the module of its device, here torch.cpu, for streams. Where a side stream waits for a collective, it only
-notes that. The default stream blocks the rank when it waits for that stream, or for an event recorded on it. What the
-default stream computes before overlaps with the collective.
+FSDP2 asks the module of its device, here torch.cpu, for streams. If a side stream waits for a collective, it only
+records that. The default stream blocks the rank when it waits for the side stream, or for an event recorded on it.
+Until then its computation overlaps with the collective.
 
-An operation of a side stream that needs a tensor still on its way waits for it at once: correct, without overlap.
+An operation of a side stream that needs a tensor still in transit waits for it at once, which is correct, but does not
+overlap.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class VirtualStream:
         return list(self._pending)
 
     def take(self, works: Iterable[PendingWork]) -> None:
-        """Wait for these: a side stream notes them, the default one blocks the rank."""
+        """Wait for these: a side stream records them, the default one blocks the rank."""
         for work in works:
             if not self.is_side:
                 work.block()

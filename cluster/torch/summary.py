@@ -1,4 +1,4 @@
-"""A run of a script in numbers: virtual time per step, losses, waits, memory and traffic."""
+"""A script's run in numbers: virtual time per step, losses, waits, memory and traffic."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _logged(logs, is_stepless: bool) -> dict[str, dict[int, float]]:
 
 
 def _waits(trace: Trace, why: Causes, recorded: Sequence[Waited], counted: np.ndarray) -> list[WaitFor]:
-    """Return for whom ranks waited in the `counted` spans, the longest first."""
+    """Return for whom ranks waited in the `counted` spans, longest first."""
     spans, lines = trace.spans, {(one.rank, one.end): one.line for one in recorded}
     seconds: dict[tuple[int, str, str], float] = {}
     ranks: dict[tuple[int, str, str], set[int]] = {}

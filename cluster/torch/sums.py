@@ -1,4 +1,4 @@
-"""Reductions of torch tensors in the order of a ring, so that two ranks give the bits that gloo gives."""
+"""Reductions of torch tensors in the order of a ring, so that two ranks give the same bits as gloo."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPERATIONS = {
 
 
 def operation_of(options: Any) -> Any:
-    """Return the operation that these options name, a key of OPERATIONS. Raise ClusterError if it is not supported."""
+    """Return the operation named by these options, a key of OPERATIONS. Raise ClusterError if it is not supported."""
     op = getattr(options, "reduceOp", ReduceOp.SUM)
     op = getattr(op, "op", op)  # of a ReduceOp or a RedOpType
     if op not in OPERATIONS:

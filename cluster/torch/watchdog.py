@@ -1,4 +1,4 @@
-"""The watchdog of a run: it checks that something still happens, and ends a rank that lets no other rank run."""
+"""The watchdog of a run: it checks that the run makes progress, and ends a rank that lets no other rank run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cluster.strands.threads import BATON
 from cluster.torch.pricing import Pricer
 from cluster.torch.process import script_line
 
-real_time = time.monotonic  # that of scripts is virtual
-OFTEN = 0.05  # s between two looks
-AT_ONCE, AT_LAST = 2.0, 5.0  # s until a rank is ended after Ctrl-C, and until it has to have ended
-PATIENCE = 60.0  # s of real time in which nothing happens, after which a run is given up
+real_time = time.monotonic  # a script's time is virtual
+OFTEN = 0.05  # s between two checks
+AT_ONCE, AT_LAST = 2.0, 5.0  # s after Ctrl-C until a rank is ended, and until it must have ended
+PATIENCE = 60.0  # s of real time without progress after which a run is given up
 
 
 class Blocked(ClusterError):
@@ -32,7 +32,7 @@ class StillRunning(BaseException):
 
 
 class Abandoned(BaseException):
-    """Raised inside a rank that catches everything. Its thread stops here: running on, it could crash Python's exit."""
+    """Raised inside a rank that catches everything. Its thread stops here, because it could crash Python at exit."""
 
     def __init__(self):
         super().__init__()
@@ -43,14 +43,13 @@ def watch(done: threading.Event, interrupted: threading.Event, patience: float, 
     """Wait until the run is `done`, and call `look()` meanwhile, in this thread. Ctrl-C sets `interrupted`.
 
     If nothing happens for `patience` seconds, or the run goes on although it was interrupted, end the rank that runs.
-    Raise Blocked or Cancelled if it cannot be ended. An error of `look` is raised when the run has ended, which it does
-    at once.
+    Raise Blocked or Cancelled if it cannot be ended. An error of `look` ends the run at once, and is then raised.
     """
     seen, since, warned, error = (0, 0), real_time(), False, None
     stopping = False  # whether `since` is the time of the interrupt
     while not done.is_set():
         try:
-            done.wait(OFTEN)  # not join: a join that is interrupted takes a thread that runs for one that ended
+            done.wait(OFTEN)  # not join: an interrupted join mistakes a running thread for an ended one
             if not error:
                 look()
         except KeyboardInterrupt:
@@ -75,7 +74,7 @@ def watch(done: threading.Event, interrupted: threading.Event, patience: float, 
 
 
 def _give_up(stopping: bool) -> ClusterError:
-    """Leave the thread of the rank that runs to itself, and return what to tell the user."""
+    """Abandon the running rank's thread, and return what to tell the user."""
     holder = BATON.holder
     line = script_line(BATON.frame())
     where = f"{f'rank {holder.state.rank}' if holder and holder.thread else 'a rank'}{f' ({line})' * bool(line)}"
@@ -88,6 +87,6 @@ def _give_up(stopping: bool) -> ClusterError:
             "Exception rather than everything. This process cannot simulate again."
         )
     return Blocked(
-        f"{where} blocks in C++, so no rank can run. Waiting outside of torch.distributed is not simulated; use its "
+        f"{where} blocks in C++, so no rank can run. Waiting outside torch.distributed is not simulated; use its "
         "operations. This process cannot simulate again."
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cluster.torch.handshake import Receiving, Sending
     from cluster.torch.meeting import Meeting
 
-LOOK = 1e-6  # s that is_completed takes, so that time passes in a loop of looks
+LOOK = 1e-6  # s that is_completed takes, so that time passes in a polling loop
 
 
 class PendingWork(dist.Work):
@@ -29,7 +29,7 @@ class PendingWork(dist.Work):
         self._future: Future | None = None
 
     def end(self) -> float | None:
-        """Return when it ends, in s; None if that is not known yet."""
+        """Return when it ends, in s; None if unknown yet."""
         raise NotImplementedError
 
     def _block(self) -> None:
@@ -120,7 +120,7 @@ class CollectiveWork(PendingWork):
     def wait(self, timeout: Any = None) -> bool:
         stream = current_stream()
         if stream.is_side:
-            stream.take([self])  # the stream waits, and not the rank
+            stream.take([self])  # the stream waits, not the rank
         else:
             self.block()
         return True
@@ -166,7 +166,7 @@ class CollectiveWork(PendingWork):
         super().finish()
 
     def _pay(self) -> None:
-        """Let the rank's processor catch up, if it computed while it was busy with this collective."""
+        """Let the rank's processor catch up if it computed while this collective occupied it."""
         rank, busy, self._owed = self.group.process.rank, self._owed * self._meeting.busy, 0
         if busy and rank.now > self._meeting.begins:
             start, rank.now = rank.now, rank.now + busy

@@ -1,4 +1,4 @@
-"""torch.distributed as the ranks of a run see it: groups and rendezvous of their own, whatever backend is named."""
+"""torch.distributed as the ranks of a run see it: their own groups and rendezvous, whatever backend is named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
-import torch.distributed.nn.functional  # takes the world of the moment of its import as a default: not that of a rank
+import torch.distributed.nn.functional  # at import, it takes the current world as a default, which must not be a rank's
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.testing._internal.distributed.multi_threaded_pg import ThreadLocalWorld
 
@@ -23,7 +23,7 @@ from cluster.torch.replaced import replace_names
 from cluster.torch.store import Store
 
 NAME = "lockstep"  # of our backend
-PATIENCE = timedelta(minutes=30)  # which means nothing: to wait in vain is a deadlock
+PATIENCE = timedelta(minutes=30)  # ignored: waiting in vain is a deadlock
 
 
 def _create(options: Any, _: Any) -> Group:
@@ -50,14 +50,14 @@ def _meet(url: str, rank: int = -1, world_size: int = -1, **_: Any) -> Iterator[
     size = world_size if world_size > 0 else int(os.environ["WORLD_SIZE"])
     if (number, size) != (mine.comm.rank, mine.comm.size):
         raise ValueError(
-            f"init_process_group is told rank {number} of {size}, but this is rank {mine.comm.rank} of "
+            f"init_process_group got rank {number} of {size}, but this is rank {mine.comm.rank} of "
             f"{mine.comm.size}; take both from the environment, as torchrun sets them, or simulate {size} ranks."
         )
     yield Store(mine.shared.values), number, size
 
 
 def _monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """A barrier: here every deadlock says who is missing."""
+    """A plain barrier, because here every deadlock report says who is missing."""
     dist.barrier(group)
 
 

@@ -1,4 +1,4 @@
-"""Turn a ScriptExperiment into a ScriptRun: run the script on simulated machines, and keep what it leaves."""
+"""Turn a ScriptExperiment into a ScriptRun: run the script on simulated machines, and keep its results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.specification.script import ScriptExperiment
 
 
 def measure_progress(logs: list[EventLog], steps: int | None) -> tuple[int, float, float]:
-    """Return how far a run is: its step, the mean of the ranks' last losses (NaN without), the fraction of `steps`."""
+    """Return how far a run is: its step, the mean of the ranks' last losses (NaN if none), the fraction of `steps`."""
     step = max(log.step for log in logs)
     losses = [log.losses[-1][3] for log in logs if log.losses]
     loss = math.fsum(losses) / len(losses) if losses else math.nan
@@ -27,8 +27,8 @@ def run(
 ) -> ScriptRun:
     """Run the script and return its record, up to where it stopped if it failed.
 
-    `on_line(rank, line)` gets what ranks print, `on_progress(event_logs, seconds)` how far they are in virtual time;
-    `stop` ends the run early with status "cancelled". Raise ValueError if the source is not Python, or if the script
+    `on_line(rank, line)` gets what ranks print, `on_progress(event_logs, seconds)` how far they are in virtual time.
+    `stop` ends the run early, with status "cancelled". Raise ValueError if the source is not Python, or if the script
     starts ranks and has not done so.
     """
     from cluster.torch.launch import Recorded  # with torch, which takes seconds to import
@@ -56,7 +56,7 @@ def run(
             on_progress=keep_logs,
             stop=stop,
         )
-    except ClusterError as error:  # a rank blocks, or the script failed outside of its ranks
+    except ClusterError as error:  # a rank blocks, or the script failed outside its ranks
         logs = latest or [EventLog(rank, lambda: 0.0) for rank in range(experiment.ranks)]
         recorded = Recorded(Outcome([None] * len(logs), logs, error), [], printed)
     return record(experiment, recorded)

@@ -13,13 +13,13 @@ from experiments.runs.script_run import ScriptRun
 from tracing import sort_rows
 
 BACKWARD = "loss of backward()"
-"""The name under which the losses that backward() is called of are compared."""
+"""The name under which the losses on which backward() is called are compared."""
 
 Values = dict[str, np.ndarray]
 
 
 class FirstDifference(NamedTuple):
-    """The first number in which two runs differ, and by how much the numbers differ at most, as a share of them."""
+    """The first number in which two runs differ, and the largest relative difference."""
 
     name: str
     rank: int
@@ -33,10 +33,10 @@ class FirstDifference(NamedTuple):
 class NumberComparison:
     """What two runs computed: losses, and values logged or printed, rank by rank.
 
-    compared   how many numbers of each run were compared: as many of a rank as both runs have
-    longer     True if one of the runs has more of them
+    compared   how many numbers of each run were compared: for each rank, as many as both runs have
+    longer     True if one of the runs has more numbers
     missing    names that only one of the runs has, or has in other steps
-    first      where they first differ, None if they are equal, bit for bit
+    first      where they first differ, or None if they are bitwise equal
     """
 
     compared: int
@@ -66,7 +66,7 @@ def compare_numbers(a: ScriptRun, b: ScriptRun) -> NumberComparison:
 
 
 def _values(run: ScriptRun) -> dict[str, Values]:
-    """Return rank, step and value by name, rank after rank: in which order ranks came is a question of times."""
+    """Return rank, step and value by name, rank after rank: the order in which ranks came depends on times."""
     losses = {"rank": run.losses["rank"], "step": run.losses["step"], "value": run.losses["loss"]}
     tables = {BACKWARD: losses} if len(losses["value"]) else {}
     for number, name in enumerate(run.quantities):
@@ -89,7 +89,7 @@ def _common_rows(a: Values, b: Values) -> tuple[Values, Values]:
 
 
 def _differences(name: str, a: Values, b: Values) -> list[FirstDifference]:
-    """Return where the values first differ, in a list; an empty one if they do not."""
+    """Return a list of where the values first differ, empty if they do not."""
     x, y = np.asarray(a["value"], float), np.asarray(b["value"], float)
     rows = np.flatnonzero(x.view(np.int64) != y.view(np.int64))
     if not len(rows):
@@ -103,7 +103,7 @@ def _differences(name: str, a: Values, b: Values) -> list[FirstDifference]:
 
 
 def printed_difference(a: ScriptRun, b: ScriptRun) -> tuple[int, str | None, str | None] | None:
-    """Return (rank, line of `a`, line of `b`) of the first printed line that differs; None if all are the same."""
+    """Return (rank, line of `a`, line of `b`) of the first printed line that differs, or None if all are the same."""
     for rank in range(max(a.trace.ranks, b.trace.ranks)):
         lines = ([line for other, line in run.printed if other == rank] for run in (a, b))
         for one, other in zip_longest(*lines):
@@ -124,6 +124,6 @@ def longer_waits(a: ScriptRun, b: ScriptRun) -> list[WaitFor]:
 
 
 def source_difference(a: ScriptRun, b: ScriptRun) -> int | None:
-    """Return the first line, counted from 1, in which the two scripts differ; None if they are the same."""
+    """Return the first line, counted from 1, in which the two scripts differ, or None if they are the same."""
     lines = (run.experiment.source.splitlines() for run in (a, b))
     return next((number for number, (one, other) in enumerate(zip_longest(*lines), 1) if one != other), None)

@@ -53,9 +53,9 @@ class ScriptHeader(BaseModel):
 
 
 AS_THEY_ARE = ("status", "error", "traceback", "environment", "files", "digest")
-"""The fields of a ScriptRun that script.json has as they are."""
+"""The fields of a ScriptRun that script.json has unchanged."""
 BY_STEP = ("losses", "logged")
-"""The parts of the summary that script.json leaves out, since the tables have their numbers, perhaps millions."""
+"""The parts of the summary that script.json leaves out, because the tables hold their numbers, perhaps millions."""
 PRINTED = TypeAdapter(list[tuple[int, str]])
 
 
@@ -128,14 +128,14 @@ def read(path: Path) -> ScriptRun:
 
 
 def plain_summary(summary: Summary) -> dict[str, Any]:
-    """Return the summary as plain values for JSON; what is not a number is None."""
+    """Return the summary as plain values for JSON, with None for NaN."""
     return {one.name: _plain(getattr(summary, one.name)) for one in fields(summary)}
 
 
 def _by_step(
     tables: dict[str, dict[str, np.ndarray]], quantities: Sequence[str], summary: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return what BY_STEP names, computed as when the run ended: rank after rank."""
+    """Return what BY_STEP names, computed as at the end of the run, rank after rank."""
     losses, measures = (sort_rows(tables[table], "rank") for table in ("losses", "measures"))
     is_stepless = not summary["steps"]
     rows = {name: measures["quantity"] == number for number, name in enumerate(quantities)}
@@ -149,7 +149,7 @@ def _by_step(
 
 
 def read_summary(plain: dict[str, Any]) -> Summary:
-    """Return the summary with these values. Raise TypeError or ValueError if they are not those of one."""
+    """Return the summary with these values. Raise TypeError or ValueError if they do not form one."""
     values: dict[str, Any] = {}
     for one in fields(Summary):
         value = plain["seconds"] if one.name == "waits_over" and one.name not in plain else plain[one.name]  # older

@@ -27,7 +27,7 @@ OURS = (*(f"{ROOT / room}{os.sep}" for room in ("cluster", "experiments")), str(
 if TYPE_CHECKING:
     from cluster.torch.launch import Recorded
 
-HASHED = 64_000_000  # bytes of a file that its digest covers, so that large data costs no time
+HASHED = 64_000_000  # bytes at the start of a file that its digest covers, so that large data costs no time
 
 
 @dataclass(repr=False)
@@ -42,7 +42,7 @@ class ScriptRun(Holdings):
     printed      (rank, line), in the order in which they were printed
     status       "finished", "failed" or "cancelled"; `error` says why, and `traceback` is the script's own
     files        those of its folder that the script imported or read: a digest by path in the folder
-    digest       16 hexadecimal digits of all that was recorded, times included
+    digest       16 hexadecimal digits that depend on everything recorded, including times
     """
 
     experiment: ScriptExperiment
@@ -141,7 +141,7 @@ def script_traceback(error: BaseException | None) -> str:
 
 
 def digest(run: ScriptRun) -> str:
-    """Return 16 hexadecimal digits of what was recorded: equal if two runs are bitwise identical and equally fast."""
+    """Return 16 hexadecimal digits that are equal if two runs are bitwise identical and equally fast."""
     state = hashlib.sha256()
     for table in run.tables.values():
         for column in table.values():

@@ -16,9 +16,9 @@ from experiments.runs.script_run import ScriptRun
 from experiments.wording import units
 from experiments.wording.script_summary import culprit, place
 
-EQUAL = 0.005  # share of a time up to which two are called equally long
+EQUAL = 0.005  # relative difference up to which two times are called equally long
 LEAST_PERCENT = 0.001  # a smaller difference is written as a power of ten
-WORTH = 0.01  # the least share of the time that a longer wait takes which is worth a sentence
+WORTH = 0.01  # smallest share of the time that a longer wait must take to get a sentence
 
 
 def verdict(a: ScriptRun, b: ScriptRun) -> list[str]:

@@ -21,7 +21,7 @@ def by_layer(run, latency: int) -> str:
 
 
 def bucket(run, latency: int) -> str:
-    """Return the fastest of three sizes of a bucket; `latency` is in microseconds."""
+    """Return the fastest of three bucket sizes; `latency` is in microseconds."""
     where = DEEP | {"latency": 1e-6 * latency, "bandwidth": 1e9}
     sizes = {"layer": 0, "some": 150_000, "all": WHOLE}
     took = {name: step(run(**BACKWARD | {"bucket_bytes": nbytes}, **where)) for name, nbytes in sizes.items()}

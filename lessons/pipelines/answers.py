@@ -40,7 +40,7 @@ def thinnest(run, stages: int, machines: str) -> str:
 
 
 def slowest(run, longer: int) -> float:
-    """Return the speed-up over one machine of four stages, one of which has `longer` times as much to do."""
+    """Return the speed-up of four stages over one machine, if one stage has `longer` times as much to do."""
     costs = {**COSTS, ("F", 2): longer, ("B", 2): 2 * longer}
     alone = 3 * (3 + longer)  # of a micro-batch on one machine
     first, more = (simulate(lists("gpipe", 4, chunks), costs).makespan for chunks in (256, 512))

@@ -107,7 +107,7 @@ STEPS = 2048
 
 
 def expected_loss(rates) -> np.ndarray:
-    """Return the loss above the optimum that theory expects after each step with these rates, (steps,).
+    """Return the loss above the optimum that theory predicts after each step with these rates, (steps,).
 
     A step leaves 1 - rate h of the distance from the optimum along an axis of curvature h, and adds the noise of the
     gradient, h times that of a sample's own optimum.

@@ -24,7 +24,7 @@ ROOT = FILE.parents[2]
 
 @dataclass(frozen=True)
 class Method:
-    """A work that a source names, with the module that implements it, or, in `without`, why there is none."""
+    """A work that a source names, with the module that implements it or, in `without`, the reason why there is none."""
 
     section: str
     reference: str

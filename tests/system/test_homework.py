@@ -151,7 +151,7 @@ def test_errors_show_the_line_of_the_homework(grade, change):
         assert re.search(quote("homework.py:… NameError … float_"), message, re.DOTALL)
     for message in grade(DDP, change(DDP, SUM, SUM.replace("flat", "flat[dist.get_rank() :]"))).values():
         assert re.fullmatch(
-            quote("rank … all_reduce … (line … of homework.py) … has to be the same on all of its ranks."), message
+            quote("rank … all_reduce … (line … of homework.py) … must be the same on all of its ranks."), message
         )
 
 

@@ -63,7 +63,7 @@ def frame(run: Run, learning: Learning, name: str) -> bytes:
 
 def pending(name: str, said: str, asks: bool, boundary: bool) -> bytes:
     """Return a frame with the reason why there are no pictures of the run `name` yet. If `asks`, it requests them when
-    in sight.
+    visible.
 
     If `boundary`, it leaves room for the classes' boundary next to the path.
     """

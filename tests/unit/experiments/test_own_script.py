@@ -149,7 +149,7 @@ REFUSED = (
 FAILED = (
     (
         "import torch.multiprocessing as mp\nmp.spawn(print)\nraise KeyError(1)",
-        "outside of its ranks (line 3 of train.py)",
+        "outside its ranks (line 3 of train.py)",
     ),
     ("import nothing_of_this_name", "rank 0 failed (line 1 of train.py): ModuleNotFoundError"),
     ("import torch\ntorch.ones(2, 3) @ torch.ones(2, 3)", "rank 0 failed (line 2 of train.py): RuntimeError"),

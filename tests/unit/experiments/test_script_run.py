@@ -114,7 +114,7 @@ def test_a_script_that_fails_is_stored_as_far_as_it_came(script, tmp_path):
     for text, error, printed in (
         (DEADLOCK, "line 6 of train.py", ((0, "before"), (1, "before"))),
         (ERROR, "rank 1 failed … KeyError", ()),
-        (OUTSIDE, "failed outside of its ranks", ()),
+        (OUTSIDE, "failed outside its ranks", ()),
     ):
         one = run(script(text))
         again = store.load_script(store.save(one, tmp_path / "runs"))

@@ -98,7 +98,7 @@ def test_a_deadlock_tells_of_ranks_at_one_line_together_and_once():
 
     for whom, words in (
         (lambda r: r + 1, "each from the next rank"),
-        (lambda r: r - 1, "each from the rank before"),
+        (lambda r: r - 1, "each from the previous rank"),
         (lambda r: r + 3, "each from the rank 3 after it"),
         (lambda r: r - 5, "each from the rank 5 before it"),
         (lambda r: r ^ 1, "each from another rank"),
