@@ -69,7 +69,7 @@ def test_chapters_are_listed_in_order_in_80_columns(command):
             ("check", "sgd", __file__, "--hint", "1", "--json", "report.json"),
             "--json applies to a report, but --hint gives none",
         ),
-        (("run", "sgd", "--seed", "3"), "--seed is the first of the seeds of --fresh; add that"),
+        (("run", "sgd", "--seed", "3"), "--seed is the first seed of --fresh; add --fresh"),
         (
             ("run", "sgd", "--fresh", "1", "--out", "figures"),
             "--out writes the results of the recorded seeds",
