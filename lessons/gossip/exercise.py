@@ -34,7 +34,7 @@ TARGETS = {
     "time": 1.1,  # times what a worker alone takes for as many steps, for every worker but the slow one
     "apart": 0.06,  # share of the distance from the common mean left after the time of 30 steps of one worker alone
     "traffic": 1.05,  # messages that a worker sends in a step
-    "weight": 0.6,  # least weight per worker that continues after a crash; each began with 1
+    "weight": 0.6,  # weight per worker that continues after a crash, at least; each began with 1
 }
 
 
