@@ -1,6 +1,6 @@
 """The models of the table of costs, with the sizes that formulas need: of the whole model, and of its stages.
 
-A `Stack` is a number of equal dense layers. Its stages are alike, as if it could be cut anywhere. `Layers` differ, and
+A `Stack` is a number of equal dense layers. Its stages are alike, as if it could be cut anywhere. `UnequalLayers` differ, and
 are cut between layers so that the slowest stage is as fast as possible: some stages are slower and larger than others.
 """
 
@@ -53,7 +53,7 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class Layers:
+class UnequalLayers:
     """A chain of layers that differ."""
 
     shapes: tuple[LayerShape, ...]
@@ -65,7 +65,7 @@ class Layers:
         return sum(layer.parameters for layer in self.shapes)
 
     @cached_property
-    def summed(self) -> int:
+    def numbers_to_sum(self) -> int:
         """The numbers per sample that tensor parallelism sums: by columns and by rows in turn, as Megatron does.
 
         They are the outputs of every second layer and, on the way back, the inputs of every layer in front of it. The
@@ -82,7 +82,7 @@ class Layers:
             "F": 2 * sum(layer.macs for layer in self.shapes),
             "B": batch,
             "A": batch * sum(layer.kept for layer in self.shapes),
-            "t": self.summed,
+            "t": self.numbers_to_sum,
             "o": self.shapes[-1].outputs,
             "y": 1,
         }
@@ -103,7 +103,7 @@ class Layers:
             {
                 "d": stages * max(sum(layer.parameters for layer in part) for part in parts),
                 "A": batch * most,
-                "t": self.summed * most / kept,
+                "t": self.numbers_to_sum * most / kept,
             },
         )
 
@@ -116,7 +116,7 @@ class Layers:
         return [self.shapes[start:stop] for start, stop in pairwise(ends)]
 
 
-Model = Stack | Layers
+Model = Stack | UnequalLayers
 
 
 @cache
@@ -124,7 +124,7 @@ def _cut(shapes: tuple[LayerShape, ...], stages: int) -> tuple[int, ...]:
     return tuple(by_slowest([layer.macs for layer in shapes], stages))
 
 
-def blocks(number: int, width: int) -> Layers:
+def blocks(number: int, width: int) -> UnequalLayers:
     """Return pairs of dense layers, from `width` to four times as many units and back, as in a transformer."""
 
     def dense(name: str, inputs: int, outputs: int) -> LayerShape:
@@ -133,7 +133,7 @@ def blocks(number: int, width: int) -> Layers:
 
     pairs = ((dense(f"up{n}", width, 4 * width), dense(f"down{n}", 4 * width, width)) for n in range(1, number + 1))
     text = f"{number} pairs of layers, {width:,} to {4 * width:,} units and back"
-    return Layers(tuple(layer for pair in pairs for layer in pair), text)
+    return UnequalLayers(tuple(layer for pair in pairs for layer in pair), text)
 
 
 MODELS: Mapping[str, Model] = {
@@ -142,5 +142,5 @@ MODELS: Mapping[str, Model] = {
     "32 layers of 4,096": Stack(32, 4096),
     "96 layers of 12,288": Stack(96, 12288),
     "16 blocks of 4,096": blocks(16, 4096),
-    "VGG-16": Layers(tuple(published_models.vgg16()), "13 convolutions and 3 dense layers"),
+    "VGG-16": UnequalLayers(tuple(published_models.vgg16()), "13 convolutions and 3 dense layers"),
 }

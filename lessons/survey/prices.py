@@ -10,7 +10,7 @@ from experiments.wording import units
 from lessons.survey import costs, idle
 from lessons.survey.costs import SYMBOLS
 from lessons.survey.methods import chapters_of, figures_of, sources
-from lessons.survey.models import Layers, Model, Stack
+from lessons.survey.models import UnequalLayers, Model, Stack
 
 Row = dict[str, Any]
 ITEM = 4  # bytes of a number: float32
@@ -80,7 +80,7 @@ def _priced(name: str, of: costs.Costs, model: Model, cluster: Cluster) -> Row:
         scale = ITEM if UNITS[quantity] == "B" else 1
         staged = quantity == "memory" and "S" in of.symbols(quantity)
         number = of.evaluate(quantity, symbols | of_largest if staged else symbols)
-        if quantity == "idle" and isinstance(model, Layers) and "S" in symbols and idle.is_drained(name):
+        if quantity == "idle" and isinstance(model, UnequalLayers) and "S" in symbols and idle.is_drained(name):
             ranks = int(symbols["S"])
             number = idle.of_stages(name, model.work(ranks * costs.stages_per_rank(name)), ranks, int(symbols["M"]))
         row |= {
