@@ -10,7 +10,7 @@ from experiments.wording import units
 from lessons.survey import costs, idle
 from lessons.survey.costs import SYMBOLS
 from lessons.survey.methods import chapters_of, figures_of, sources
-from lessons.survey.models import UnequalLayers, Model, Stack
+from lessons.survey.models import Model, Stack, UnequalLayers
 
 Row = dict[str, Any]
 ITEM = 4  # bytes of a number: float32
