@@ -1,7 +1,7 @@
 """The models of the table of costs, with the sizes that formulas need: of the whole model, and of its stages.
 
-A `Stack` is a number of equal dense layers. Its stages are alike, as if it could be cut anywhere. `UnequalLayers` are cut
-between layers so that the slowest stage is as fast as possible: some stages are slower and larger than others.
+A `Stack` is a number of equal dense layers. Its stages are alike, as if it could be cut anywhere. `UnequalLayers` are
+cut between layers so that the slowest stage is as fast as possible: some stages are slower and larger than others.
 """
 
 from collections.abc import Mapping
