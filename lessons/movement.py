@@ -2,6 +2,7 @@
 
 {{ schedule zb_h1 ranks=4 chunks=8 }}                      a plan of experiments.study.schedules, with its options
 {{ timeline algorithm=sync_sgd workers=8 jitter=cloud }}   flat values of an experiment; simulated, runs in seconds
+{{ timeline algorithm=easgd try=workers,period }}          and settings to try where a page computes (lessons/live)
 """
 
 import difflib
@@ -72,6 +73,8 @@ class Timeline(NamedTuple):
     """The timeline of a simulated run: what each rank does when."""
 
     experiment: Experiment
+    tries: tuple[str, ...] = ()
+    """Settings that a reader may change where the page can compute the run itself."""
 
     @property
     def caption(self) -> str:
@@ -127,11 +130,18 @@ def schedule(words: str) -> Schedule:
 
 
 def timeline(words: str) -> Timeline:
-    """Return the timeline of text such as "algorithm=sync_sgd workers=8". Raise ValueError if it is invalid."""
-    experiment = Experiment.of(_settings(words))
+    """Return the timeline of text such as "algorithm=sync_sgd workers=8 try=workers,slow".
+
+    Raise ValueError if it is invalid.
+    """
+    given = _settings(words)
+    tries = tuple(filter(None, given.pop("try", "").split(",")))
+    experiment = Experiment.of(given)
     if experiment.cluster != "simulated":
         raise ValueError(f"cluster is {experiment.cluster}; a timeline in a text needs a simulated cluster.")
-    return Timeline(experiment)
+    if unknown := [name for name in tries if name not in experiment.in_force()]:
+        raise ValueError(f"try: {_among(unknown[0], tuple(experiment.in_force()))}")
+    return Timeline(experiment, tries)
 
 
 def _settings(words: str) -> dict[str, str]:

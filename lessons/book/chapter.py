@@ -6,6 +6,7 @@ from typing import Any
 import lessons
 from lessons import markup
 from lessons.book import exercises, figures, markdown, questions
+from lessons.book.figures import PageData
 from lessons.book.markdown import Heading
 from lessons.chapters import Chapter
 from lessons.front_matter import DIFFICULTIES
@@ -45,21 +46,24 @@ def address(chapter: str, anchor: str) -> str:
     return f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
 
 
-def values(chapter: Chapter, workbench: str) -> dict[str, Any]:
-    """Return what the chapter template needs; links lead to the address `workbench`, or nowhere if it is ""."""
+def values(chapter: Chapter, workbench: str, live: bool = False) -> dict[str, Any]:
+    """Return what the chapter template needs; links lead to the address `workbench`, or nowhere if it is "".
+
+    Pages that are `live` can compute runs (lessons/live).
+    """
     shown = blocks(chapter)
     predicted = [block.item for block in shown if isinstance(block, markup.Predict)]
-    frames: dict[str, Any] = {}
+    page = PageData(workbench, live)
     return {
         "chapter": entry(chapter),
         "facts": _facts(chapter),
         "objectives": [markdown.inline(one) for one in chapter.front.objectives],
         "headings": _headings(chapter, shown),
-        "parts": _parts(chapter, shown, predicted, frames, workbench),
+        "parts": _parts(chapter, shown, predicted, page),
         "quiz": [_question(chapter, item, "quiz", predicted) for item in chapter.quiz],
         "answers": [_answer(chapter, item) for item in chapter.quiz],
         "exercise": exercises.template_values(chapter, workbench),
-        "data": {"items": items(chapter), "meaning": questions.meaning(), "frames": frames},
+        "data": {"items": items(chapter), "meaning": questions.meaning(), "frames": page.frames, "tries": page.tries},
     }
 
 
@@ -93,9 +97,7 @@ def _headings(chapter: Chapter, shown: list[markup.Block]) -> list[Heading]:
     return found + ([Heading(2, "Exercise", "exercise")] if chapter.exercise else [])
 
 
-def _parts(
-    chapter: Chapter, shown: list[markup.Block], predicted: list[str], frames: dict, workbench: str
-) -> list[TextPart]:
+def _parts(chapter: Chapter, shown: list[markup.Block], predicted: list[str], page: PageData) -> list[TextPart]:
     parts = [TextPart(())]
     for block in shown:
         if isinstance(block, markup.Predict):
@@ -103,11 +105,11 @@ def _parts(
             parts[-1].blocks.append(("question", asked))
             parts.append(TextPart((*parts[-1].behind, block.item)))
         else:
-            parts[-1].blocks.append(_block(chapter, block, frames, workbench))
+            parts[-1].blocks.append(_block(chapter, block, page))
     return parts
 
 
-def _block(chapter: Chapter, block: markup.Block, frames: dict, workbench: str) -> tuple[str, Any]:
+def _block(chapter: Chapter, block: markup.Block, page: PageData) -> tuple[str, Any]:
     """Return the kind of a block without a question, and the values that the template needs for it."""
     match block:
         case markup.Text(text):
@@ -115,14 +117,14 @@ def _block(chapter: Chapter, block: markup.Block, frames: dict, workbench: str) 
         case markup.Code(_, path, line, source):
             return "code", {"path": path, "line": line, "html": markdown.code(source, "python")}
         case markup.LiveFigure(name):
-            return "figure", figures.template_values(chapter, name, frames, workbench)
+            return "figure", figures.template_values(chapter, name, page)
         case markup.Schedule() | markup.Timeline():
-            return "movement", figures.moving(chapter, block, frames, workbench)
+            return "movement", figures.moving(chapter, block, page)
         case markup.Fold(title, inside):
             return "fold", {
                 "anchor": fold_anchor(title, chapter.name),
                 "label": markdown.inline(block.label),
-                "blocks": [_block(chapter, part, frames, workbench) for part in inside],
+                "blocks": [_block(chapter, part, page) for part in inside],
             }
 
 

@@ -1,7 +1,7 @@
 """The figures, schedules and timelines of a page: their captions, and the frames that canvases draw."""
 
 import base64
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -12,16 +12,29 @@ from experiments.viewer.look import apart
 from lessons import movement, timelines
 from lessons.chapters import Chapter
 from lessons.golden import RecordedFigure
+from lessons.live import tries
 from lessons.markup import Schedule, Timeline
 from lessons.references import figure_anchor
+
+
+@dataclass
+class PageData:
+    """What figures put into the data of their page, and where its links lead: to the address `workbench`, or ""."""
+
+    workbench: str
+    live: bool = False
+    """True if the page can compute runs (lessons/live)."""
+    frames: dict[str, Any] = field(default_factory=dict)
+    tries: dict[str, Any] = field(default_factory=dict)
+
 
 TABLED = 40  # most rows of a figure with a slider that are printed with its page, which shows one stop
 
 
-def template_values(chapter: Chapter, name: str, frames: dict[str, Any], workbench: str) -> dict[str, Any]:
-    """Return the values that the template needs for a figure, and put its frame into `frames`."""
+def template_values(chapter: Chapter, name: str, page: PageData) -> dict[str, Any]:
+    """Return the values that the template needs for a figure, and put its frame into the page's data."""
     one = chapter.golden.figure(name)
-    frames[name] = _packed("curve", figure.frame(one.rows, one.look, one.spread, _in_words(one), name))
+    page.frames[name] = _packed("curve", figure.frame(one.rows, one.look, one.spread, _in_words(one), name))
     rows = one.table()
     return {
         "name": name,
@@ -35,7 +48,9 @@ def template_values(chapter: Chapter, name: str, frames: dict[str, Any], workben
         "seeds": one.seeds_sentence(),
         "columns": list(rows[0]),
         "rows": [[(_cell(value), isinstance(value, int | float)) for value in row.values()] for row in rows],
-        "runs": [(f"{workbench}/?{query}", label) for query, label in labels(one.runs).items()] if workbench else [],
+        "runs": [(f"{page.workbench}/?{query}", label) for query, label in labels(one.runs).items()]
+        if page.workbench
+        else [],
     }
 
 
@@ -70,22 +85,25 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def moving(chapter: Chapter, block: Schedule | Timeline, frames: dict[str, Any], workbench: str) -> dict[str, Any]:
-    """Return the values that the template needs for a schedule or a timeline, and put its frame into `frames`.
+def moving(chapter: Chapter, block: Schedule | Timeline, page: PageData) -> dict[str, Any]:
+    """Return the values that the template needs for a schedule or a timeline, and put its frame into the page's data.
 
     Raise ValueError if the timeline is not recorded.
     """
-    name = f"movement-{chapter.name}-{len(frames) + 1}"
+    name = f"movement-{chapter.name}-{len(page.frames) + 1}"
     frame = movement.frame(block) if isinstance(block, Schedule) else timelines.find(chapter.folder, block)
     if frame is None:
         raise ValueError(f"{block.caption} is not recorded; run lockstep book golden {chapter.name}.")
-    frames[name] = _packed("timeline", frame)
+    page.frames[name] = _packed("timeline", frame)
+    if page.live and isinstance(block, Timeline) and block.tries:
+        page.tries[name] = tries.trial(block)
     return {
         "name": name,
         "number": chapter.figure_number(block.link),
         "caption": block.caption,
         "settings": block.settings,
-        "address": f"{workbench}/{block.link}" if workbench else "",
+        "address": f"{page.workbench}/{block.link}" if page.workbench else "",
+        "can_be_tried": name in page.tries,
     }
 
 

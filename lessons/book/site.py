@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,11 +17,13 @@ from lessons.book import documentation, exercises, figures, markdown, paper, que
 from lessons.book.chapter import ContentsLine
 from lessons.chapters import Chapter
 from lessons.links import link_identifiers
+from lessons.live import archive, tries
 
 HERE = Path(__file__).parent
 SCRIPTS = ("katex/katex.min.js", "formulas.js", "progress.js", "reader.js")  # of every page, in this order
 AROUND = ("page.js", "terms.js", "search.js")  # after its own
 CHAPTER = ("questions.js", "canvases.js", "figures.js", *AROUND)
+LIVE = ("worker.js", "client.js", "trial.js")  # of lessons/live, on pages that compute
 MORE = {
     "again": "Again",
     "survey": "The survey",
@@ -31,6 +33,7 @@ MORE = {
     "algorithms": "Algorithms",
     "documentation": "Documentation",
 }  # pages that are not chapters
+PLAYGROUND = {"playground": "Playground"}  # where pages compute
 PAGES = Environment(
     loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
     lstrip_blocks=True,
@@ -38,29 +41,42 @@ PAGES = Environment(
 PAGES.globals["SURE"] = progress.SURE
 
 
-def build(out: Path, workbench: str = "") -> list[Path]:
+class Navigation(NamedTuple):
+    """What every page lists beside its text: the chapters, and the other pages by name."""
+
+    book: list[ContentsLine]
+    more: dict[str, str]
+
+
+def build(out: Path, workbench: str = "", pyodide: dict[str, bytes] | None = None) -> list[Path]:
     """Write the book into the folder `out` and return its pages; `workbench` is the workbench's address, "" for none.
 
-    An earlier build there is replaced. Raise ValueError if the folder holds anything else.
+    With the files of `pyodide` (lessons/live/distribution.py) its pages compute runs. An earlier build there is
+    replaced. Raise ValueError if the folder holds anything else.
     """
     _clear(out)
     _copy_assets(out)
+    python = archive.publish(pyodide, out / "assets") if pyodide else {}
     book = [lessons.chapter(name) for name in lessons.CHAPTERS]
-    values = {one.name: chapters.values(one, workbench.rstrip("/")) for one in book}
-    entries = [chapters.entry(one) for one in book]
+    values = {one.name: chapters.values(one, workbench.rstrip("/"), bool(python)) for one in book}
+    navigation = Navigation([chapters.entry(one) for one in book], MORE | (PLAYGROUND if python else {}))
     sources = markdown.render(link_identifiers(survey.first_page(chapters.address)))
-    front = {"title": "Contents", "sources": sources}
-    pages = {"index": _page("index", "index.html", entries, front, ("front.js", *AROUND))}
-    for before, one, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
+    front = {"title": "Contents", "sources": sources, "live": bool(python)}
+    pages = {"index": _page("index", "index.html", navigation, front, ("front.js", *AROUND))}
+    for before, one, after in zip(
+        [None, *navigation.book], navigation.book, [*navigation.book[1:], None], strict=False
+    ):
         given = {"title": one.title, "before": before, "after": after, **values[one.name]}
-        pages[one.name] = _page(one.name, "chapter.html", entries, given, CHAPTER)
+        pages[one.name] = _page(one.name, "chapter.html", navigation, *_computing(given, CHAPTER, python))
     for name, text in _texts(workbench.rstrip("/")).items():
         given = {"title": MORE[name], "text": markdown.render(text)}
-        pages[name] = _page(name, "text.html", entries, given, AROUND)
+        pages[name] = _page(name, "text.html", navigation, given, AROUND)
     for name, (title, text) in documentation.pages().items():
-        pages[name] = _page(name, "text.html", entries, {"title": title, "text": markdown.render(text)}, AROUND)
-    pages["again"] = _again(book, entries)
-    pages["paper"] = _paper(book, entries, values, sources)
+        pages[name] = _page(name, "text.html", navigation, {"title": title, "text": markdown.render(text)}, AROUND)
+    pages["again"] = _again(book, navigation)
+    if python:
+        pages["playground"] = _playground(navigation, python)
+    pages["paper"] = _paper(book, navigation.book, values, sources)
     for name, page in pages.items():
         (out / f"{name}.html").write_text(page, "utf-8")
     for one in book:
@@ -81,20 +97,33 @@ def _texts(workbench: str) -> dict[str, str]:
     return {name: link_identifiers(text) for name, text in pages.items()}
 
 
-def _again(book: list[Chapter], entries: list[ContentsLine]) -> str:
+def _playground(navigation: Navigation, python: dict[str, int]) -> str:
+    """Return the page on which readers run what they like."""
+    values = {"title": PLAYGROUND["playground"], "megabytes": round(python["bytes"] / 1e6)}
+    data = {"live": python, "playground": tries.playground()}
+    scripts = ("canvases.js", *AROUND, *LIVE, "playground.js")
+    return _page("playground", "playground.html", navigation, {**values, "data": data}, scripts)
+
+
+def _again(book: list[Chapter], navigation: Navigation) -> str:
     """Return the review page, for questions that come back."""
     items = {name: item for one in book for name, item in chapters.items(one).items()}
     asked = [asked for one in book for asked in chapters.returning(one)]
     data = {"items": items, "meaning": questions.meaning(), "chapters": [one.name for one in book]}
     given = {"title": "Again", "questions": asked, "data": data}
-    return _page("again", "again.html", entries, given, ("questions.js", "again.js", *AROUND))
+    return _page("again", "again.html", navigation, given, ("questions.js", "again.js", *AROUND))
 
 
-def _page(
-    name: str, template: str, entries: list[ContentsLine], values: dict[str, Any], scripts: tuple[str, ...]
-) -> str:
+def _computing(values: dict[str, Any], scripts: tuple[str, ...], python: dict[str, int]) -> tuple[dict, tuple]:
+    """Return a page's values and scripts, with those that compute if there is `python` and something to try."""
+    if not python or not values["data"]["tries"]:
+        return values, scripts
+    return {**values, "data": {**values["data"], "live": python}}, (*scripts, *LIVE)
+
+
+def _page(name: str, template: str, navigation: Navigation, values: dict[str, Any], scripts: tuple[str, ...]) -> str:
     given = {"chapter": None, "headings": (), "data": {}, **values}
-    given |= {"page": name, "book": entries, "more": MORE.items(), "scripts": (*SCRIPTS, *scripts)}
+    given |= {"page": name, "book": navigation.book, "more": navigation.more.items(), "scripts": (*SCRIPTS, *scripts)}
     return PAGES.get_template(template).render(given | {"data": _inside(given["data"])})
 
 

@@ -1,0 +1,111 @@
+// *Try it here*: a button, then a form with a few settings, and the run as the reader's own browser computes it.
+const trials = (() => {
+  const SENTENCE = "Experiments can be run on this page in Chrome or Edge, version 137 or later.";
+  const LONGEST = 300; // s that a run may take
+
+  function element(tag, properties, ...children) {
+    const made = Object.assign(document.createElement(tag), properties);
+    made.append(...children);
+    return made;
+  }
+
+  function input({ kind, value, options, least, most, whole, example, name }) {
+    if (kind === "choice") {
+      const list = element("select", { name }, ...options.map(([key, words]) => element("option", { value: key, textContent: words })));
+      list.value = value;
+      return list;
+    }
+    if (kind === "switch") return element("input", { type: "checkbox", name, checked: value });
+    if (kind === "text") return element("input", { type: "text", name, value: value ?? "", placeholder: example ? `such as ${example}` : "", size: 10 });
+    return element("input", { type: "number", name, value: value ?? "", min: least ?? "", max: most ?? "", step: whole ? 1 : "any" });
+  }
+
+  // A form in `box` for {query, fields, recorded}. The box gets an event "computed" with what each run measured.
+  class Trial {
+    constructor(box, data) {
+      this.box = box;
+      this.query = data.query;
+      this.recorded = data.recorded ?? null;
+      this.inputs = new Map(data.fields.map((field) => [field.name, input(field)]));
+      this.given = this.values();
+      const labels = data.fields.map((field) => element("label", { title: field.help }, element("span", { textContent: field.label }), this.inputs.get(field.name)));
+      this.run = element("button", { type: "submit", className: "button", textContent: "Run" });
+      this.stop = element("button", { type: "button", className: "button", textContent: "Stop", hidden: true, onclick: () => lockstep.live.end() });
+      this.status = element("p", { className: "outcome" });
+      this.status.setAttribute("role", "status");
+      this.plots = [0, 1].map(() => element("div", { className: "plot", hidden: true }));
+      this.form = element("form", { autocomplete: "off", onsubmit: (event) => { event.preventDefault(); this.start(); } },
+        element("div", { className: "fields" }, ...labels), element("div", { className: "send" }, this.run, this.stop));
+      box.replaceChildren(this.form, this.status, ...this.plots);
+    }
+
+    value(one) { return one.type === "checkbox" ? String(one.checked) : one.value; }
+
+    values() { return new Map([...this.inputs].map(([name, one]) => [name, this.value(one)])); }
+
+    // What the reader has changed: {name: text}.
+    changes() { return Object.fromEntries([...this.values()].filter(([name, value]) => value !== this.given.get(name))); }
+
+    // Show what was run, from which the next changes count.
+    take({ query, values }) {
+      this.query = query;
+      for (const [name, one] of this.inputs) {
+        if (one.type === "checkbox") one.checked = values[name] ?? false;
+        else one.value = values[name] ?? "";
+      }
+      this.given = this.values();
+    }
+
+    async start() {
+      if (!this.form.reportValidity()) return;
+      this.busy(true);
+      const heard = (words) => { this.status.textContent = `${words} …`; };
+      try {
+        const [answer, timeline, curve] = await lockstep.live.ask(
+          { do: "run", query: this.query, changes: this.changes(), recorded: this.recorded }, { heard, seconds: LONGEST });
+        if (answer.refused) this.status.textContent = answer.refused;
+        else this.show(answer, timeline, curve);
+      } catch (error) {
+        this.status.textContent = error.message === "ended" ? "Stopped." : `This browser could not compute it: ${error.message}`;
+      }
+      this.busy(false);
+    }
+
+    show(answer, timeline, curve) {
+      this.status.textContent = answer.words;
+      for (const plot of this.plots) plot.hidden = false;
+      lockstep.timeline(this.plots[0], timeline);
+      lockstep.curve(this.plots[1], curve);
+      this.take(answer);
+      this.box.dispatchEvent(new CustomEvent("computed", { detail: answer }));
+    }
+
+    busy(is) {
+      this.run.disabled = is;
+      this.stop.hidden = !is;
+      this.form.setAttribute("aria-busy", is);
+    }
+  }
+
+  // A button that becomes a trial, and runs what was recorded; in the first box of a browser that cannot, a sentence.
+  function offer(boxes, all) {
+    if (!lockstep.live.possible) {
+      boxes[0]?.append(element("p", { className: "outcome", textContent: SENTENCE }));
+      return;
+    }
+    for (const box of boxes) {
+      const button = element("button", { type: "button", className: "button", textContent: `Try it here (${lockstep.live.megabytes} MB)` });
+      button.title = "Loads Python into this page, once, and computes the run with your settings";
+      button.onclick = () => {
+        const trial = new Trial(box, all[box.dataset.try]);
+        trial.form.querySelector("input, select")?.focus({ preventScroll: true });
+        trial.start();
+      };
+      box.append(button);
+    }
+  }
+
+  return { Trial, offer, SENTENCE };
+})();
+
+trials.offer([...document.querySelectorAll("[data-try]")], reader.data.tries ?? {});

@@ -1,0 +1,127 @@
+"""The book computes in the browser: the same runs as anywhere else, from a disk, without a network."""
+
+import pytest
+
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
+from lessons import book
+from lessons.live import distribution
+from tests.chromium import JOURNEY
+
+pytestmark = JOURNEY
+COMPUTED = """box => new Promise((done) => {
+  box.addEventListener("computed", ({ detail }) => done(detail), { once: true });
+  (box.querySelector("[type=submit]") ?? box.querySelector("button")).click();
+})"""
+FRAME = 100  # ms for which a page may not answer while it computes
+WATCH = """() => {
+  window.longest = 0;
+  new PerformanceObserver((seen) => {
+    for (const task of seen.getEntries()) window.longest = Math.max(window.longest, task.duration);
+  }).observe({ type: "longtask" });
+}"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of a book that computes, built once."""
+
+    def no_network(address):
+        raise OSError("tests download nothing")
+
+    try:
+        pyodide = distribution.load(fetch=no_network)
+    except ValueError:
+        pytest.skip("Pyodide is not in the cache; lockstep book build --live once puts it there")
+    folder = tmp_path_factory.mktemp("live") / "site"
+    book.build(folder, pyodide=pyodide)
+    return folder
+
+
+@pytest.fixture
+def tab(site, browser):
+    """tab() opens a page of the book in a window without a network; what it asks of one, or complains of, fails."""
+    complaints = []
+    window = browser.new_context(offline=True, reduced_motion="reduce", viewport={"width": 1280, "height": 900})
+
+    def opened(name: str, before: str = ""):
+        page = window.new_page()
+        page.add_init_script(f'localStorage.setItem("lockstep-everything", "true"); {before}')
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda one: one.url.startswith(("http", "ws")) and complaints.append(one.url))
+        page.goto(f"{site.as_uri()}/{name}")
+        return page
+
+    yield opened
+    window.close()
+    assert complaints == []
+
+
+def agrees(answer: dict) -> bool:
+    """Whether the browser's run took the same virtual time as a run here, and ended at the same loss."""
+    here = run(Experiment.from_query(answer["query"]))
+    seconds, loss = here.trace.seconds(), float(here.evaluations["loss"][-1])
+    return answer["seconds"] == pytest.approx(seconds, rel=1e-9) and answer["loss"] == pytest.approx(loss, abs=1e-4)
+
+
+@pytest.mark.parametrize("chapter", ["averaging", "stragglers", "gossip"])
+def test_a_timeline_tried_in_a_chapter_is_that_of_a_run_here(tab, chapter):
+    page = tab(f"{chapter}.html")
+    box = page.locator("[data-try]").first
+    first = box.evaluate(COMPUTED)
+    assert agrees(first) and first["words"].count("as recorded") == 2
+    box.locator("[name=workers]").fill("6")
+    other = box.evaluate(COMPUTED)
+    assert "workers=6" in other["query"] and agrees(other)
+    assert box.locator(".plot").count() == 2 and "recorded" in box.locator(".outcome").text_content()
+
+
+def test_a_page_answers_while_it_computes_and_its_memory_is_used_again(tab):
+    page = tab("averaging.html")
+    page.evaluate(WATCH)
+    box = page.locator("[data-try]").first
+    box.evaluate(COMPUTED)
+    heaps = []
+    for workers in ("5", "6", "7", "8", "5", "6", "7", "8"):
+        box.locator("[name=workers]").fill(workers)
+        box.evaluate(COMPUTED)
+        heaps.append(page.evaluate("lockstep.live.heap()"))
+    assert heaps[-1] == heaps[3], heaps
+
+
+def test_a_setting_that_cannot_be_is_answered_with_the_sentence_of_the_command(tab):
+    box = tab("averaging.html").locator("[data-try]").first
+    box.evaluate(COMPUTED)
+    box.locator("[name=slow]").fill("9:2")
+    box.locator("[type=submit]").click()
+    box.get_by_text("there is no rank 9; ranks are 0 to").wait_for()
+
+
+def test_a_browser_that_cannot_suspend_shows_one_sentence_and_no_button(tab):
+    page = tab("averaging.html", "delete WebAssembly.Suspending;")
+    assert page.get_by_text("Chrome or Edge").count() == 1
+    assert not page.get_by_role("button", name="Try it here").count()
+
+
+def test_a_run_can_be_stopped_and_the_next_one_starts_python_again(tab):
+    box = tab("averaging.html").locator("[data-try]").first
+    box.evaluate(COMPUTED)
+    box.locator("[name=workers]").fill("32")
+    box.locator("[type=submit]").click()
+    box.get_by_role("button", name="Stop").click()
+    box.get_by_text("Stopped.").wait_for()
+    box.locator("[name=workers]").fill("3")
+    assert agrees(box.evaluate(COMPUTED))
+
+
+def test_the_playground_runs_any_algorithm_and_its_address_repeats_the_run(tab):
+    page = tab("playground.html")
+    box = page.locator("[data-playground]")
+    box.locator("[name=algorithm]").select_option("gpipe")
+    box.locator("[name=steps]").fill("5")
+    first = box.evaluate(COMPUTED)
+    assert "algorithm=gpipe" in page.url and agrees(first)
+    again = tab(f"playground.html{page.url[page.url.index('#') :]}").locator("[data-playground]")
+    assert again.locator("[name=algorithm]").input_value() == "gpipe"
+    assert again.evaluate(COMPUTED)["seconds"] == first["seconds"]

@@ -1,0 +1,160 @@
+"""What a book needs to compute in the browser: its files, its form fields, its engine and its small pydantic."""
+
+import gzip
+import hashlib
+import importlib.util
+import json
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lessons import markup
+from lessons.live import archive, distribution, fields
+from tests.sources import ROOT
+
+PYTHON = ROOT / "lessons" / "live" / "python"
+QUERIES = (
+    "algorithm=easgd&workers=4&period=8&slow=2:3,3:1.5&learning_rate=0.1",
+    "algorithm=sync_sgd&hidden=64,32&compression=top_k&density=0.1&update=adam&epochs=2",
+    "algorithm=zb_h1&model=residual&depth=8&width=16&workers=4",
+    "algorithm=sync_sgd&crash=1:0.1-0.2&jitter=cloud&latency=1e-4&bandwidth=1e9&steps=",
+    "workers=0",
+    "workers=4.5",
+    "algorithm=easgd&period=often",
+    "learning_rate=nan",
+    "slow=9:2",
+    "sync_batch_norm=perhaps",
+    "collective=fastest",
+    "workloud=digits",
+)
+REPORT = """
+import json, sys
+from experiments.specification.experiment import Experiment
+found = []
+for query in json.loads(sys.stdin.read()):
+    try:
+        one = Experiment.from_query(query)
+        found.append([one.query(), one.model_dump(mode="json"), one.in_force()])
+    except ValueError as error:
+        found.append([type(error).__name__, str(error), list(getattr(error, "remedies", ()))])
+print(json.dumps(found))
+"""
+
+
+def python(program: str, *places: Path, given: str = "") -> str:
+    """Return what a Python prints that finds modules in `places` first."""
+    where = os.pathsep.join(map(str, places))
+    command, here = [sys.executable, "-c", program], {**os.environ, "PYTHONPATH": where, "PYTHONSAFEPATH": "1"}
+    done = subprocess.run(command, input=given, capture_output=True, encoding="utf-8", env=here, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def engine():
+    """Return the module that answers a page."""
+    spec = importlib.util.spec_from_file_location("engine", PYTHON / "engine.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pydantic_of_the_browser_reads_settings_as_pydantic_does():
+    queries = [*QUERIES, *(f"algorithm={name}" for name in __import__("algorithms").names())]
+    ours = python(REPORT, PYTHON, ROOT, given=json.dumps(queries))
+    assert json.loads(ours) == json.loads(python(REPORT, ROOT, given=json.dumps(queries)))
+
+
+def test_a_run_needs_no_module_of_ours_that_is_not_in_the_archive(tmp_path):
+    for path in archive.sources():
+        to = tmp_path / path.relative_to(ROOT)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_bytes(path.read_bytes())
+    program = (
+        "import json, engine, knobs, pydantic; engine.start()\n"
+        "found = engine.answer(json.dumps({'do': 'run', 'query': 'workload=quadratic&steps=3&workers=2'}))\n"
+        "assert len(found) == 3, found; print(json.dumps([found[0], knobs.__file__, pydantic.__file__]))"
+    )
+    answer, knobs_file, pydantic_file = json.loads(python(program, PYTHON, tmp_path))
+    assert json.loads(answer)["seconds"] > 0 and "takes" in json.loads(answer)["words"]
+    assert knobs_file == str(tmp_path / "knobs.py") and pydantic_file == str(PYTHON / "pydantic.py")
+
+
+def test_the_archive_holds_every_file_and_is_cut_into_scripts(tmp_path):
+    content = {"a.js": b"one", "python/b.py": b"", "c.wasm": bytes(range(256))}
+    packed = archive.pack(content)
+    plain = gzip.decompress(packed)
+    (length,) = struct.unpack("<I", plain[:4])
+    index = json.loads(plain[4 : 4 + length])
+    assert {name: plain[4 + length :][start:end] for name, (start, end) in index.items()} == content
+    count = archive.write(bytes(2 * archive.PART + 1), tmp_path)
+    assert count == 3 == len(list(tmp_path.glob("*.js")))
+    assert (tmp_path / "2.js").read_text("utf-8") == 'lockstep.live.take(2, "AA==");\n'
+
+
+def test_an_answer_says_how_far_a_run_is_from_the_recorded_one():
+    words, recorded = engine().words, {"seconds": 0.02, "loss": 0.5}
+    assert words({"seconds": 0.02, "loss": 0.50001}, recorded).count("as recorded") == 2
+    assert "1.5 times as long as recorded" in words({"seconds": 0.03, "loss": 0.5}, recorded)
+    assert "0.1 above the recorded one" in words({"seconds": 0.02, "loss": 0.6}, recorded)
+    assert "diverged, and 0.5 was recorded" in words({"seconds": 0.02, "loss": float("inf")}, recorded)
+    assert "recorded" not in words(recorded, None)
+
+
+def test_a_mistake_is_answered_with_its_sentence():
+    (answer,) = engine().answer(json.dumps({"do": "run", "query": "workers=0"}))
+    assert "1 to 4096" in json.loads(answer)["refused"]
+
+
+def test_a_form_has_a_field_for_each_setting_that_an_author_names():
+    timeline = markup.MOVEMENTS["timeline"]
+    block = timeline("algorithm=easgd workers=4 period=4 jitter=cloud slow=1:2 try=workers,period,jitter,slow")
+    workers, period, jitter, slow = fields.fields(block.experiment, block.tries)
+    assert (workers.kind, workers.least, workers.most, workers.value, workers.whole) == ("number", 1, 32, 4, True)
+    assert (period.kind, period.label, period.value) == ("number", "Period (steps)", 4)
+    assert (jitter.kind, jitter.value) == ("choice", "cloud") and ("hpc", "hpc") in jitter.options
+    assert (slow.kind, slow.value, slow.label) == ("text", "1:2", "Slow ranks")
+    with pytest.raises(ValueError, match="did you mean period"):
+        timeline("algorithm=easgd try=perod")
+
+
+@pytest.fixture
+def release(monkeypatch, tmp_path):
+    """A release of two small files, and an empty cache."""
+    files = {"pyodide.js": b"one", distribution.NUMPY: b"two"}
+    monkeypatch.setattr(distribution, "FILES", {k: hashlib.sha256(v).hexdigest() for k, v in files.items()})
+    monkeypatch.setenv("LOCKSTEP_PYODIDE", str(tmp_path / "cache"))
+    return files
+
+
+def test_the_release_is_downloaded_once_and_kept(release):
+    asked = []
+
+    def fetch(address):
+        asked.append(address)
+        return release[address.rpartition("/")[2]]
+
+    assert distribution.load(fetch=fetch) == distribution.load(fetch=fetch) == release
+    assert len(asked) == 2 and all(f"v{distribution.RELEASE}/" in one for one in asked)
+
+
+def test_a_file_that_is_not_the_published_one_is_refused(release, tmp_path):
+    with pytest.raises(ValueError, match="not the file that was published"):
+        distribution.load(fetch=lambda address: b"other")
+    assert not list(tmp_path.rglob("pyodide.js"))
+    (tmp_path / "pyodide.js").write_bytes(b"other")
+    with pytest.raises(ValueError, match="unpack that release"):
+        distribution.load(tmp_path)
+
+
+def test_without_a_network_or_a_file_one_sentence_says_what_to_do(release, tmp_path):
+    def fetch(address):
+        raise OSError("no network")
+
+    with pytest.raises(ValueError, match="--pyodide"):
+        distribution.load(fetch=fetch)
+    with pytest.raises(ValueError, match="is missing; name a folder"):
+        distribution.load(tmp_path)
