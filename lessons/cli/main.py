@@ -16,6 +16,7 @@ lockstep grade --gradescope stragglers the zip of an autograder; --nbgrader: a n
 lockstep book lab stragglers                for instructors: the lab sheet with expected results
 lockstep book handout stragglers --out FILE the same for students, without
 lockstep book build --out site              write the whole book as static HTML; --pdf FILE prints it, too
+lockstep book build --out site --live       the same, with runs that the reader's browser computes
 lockstep book golden stragglers             for authors: record figures and quiz answers in the golden file
 lockstep book new momentum                  for authors: start a chapter
 lockstep book survey --costs                the survey section by section; what a step of each method costs

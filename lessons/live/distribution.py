@@ -5,11 +5,12 @@ them, such as an unpacked release.
 """
 
 import hashlib
+import os
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from installation import data_folder
+from platformdirs import user_cache_path
 
 RELEASE = "0.27.7"  # Python 3.12, NumPy 2.0.2: the release that the tests run
 ADDRESS = f"https://cdn.jsdelivr.net/pyodide/v{RELEASE}/full"
@@ -41,6 +42,12 @@ def load(folder: Path | None = None, fetch: Callable[[str], bytes] = download) -
     return {name: _read(folder / name) if folder else _cached(name, fetch) for name in FILES}
 
 
+def cache() -> Path:
+    """Return the folder of downloaded releases: $LOCKSTEP_PYODIDE, or one in the user's cache."""
+    given = os.environ.get("LOCKSTEP_PYODIDE")
+    return Path(given) if given else user_cache_path("lockstep", appauthor=False) / "pyodide"
+
+
 def _read(path: Path) -> bytes:
     if not path.is_file():
         raise ValueError(f"{path} is missing; name a folder with Pyodide {RELEASE} and its NumPy, {NUMPY}.")
@@ -51,7 +58,7 @@ def _read(path: Path) -> bytes:
 
 
 def _cached(name: str, fetch: Callable[[str], bytes]) -> bytes:
-    place = data_folder("LOCKSTEP_PYODIDE", "pyodide") / RELEASE / name
+    place = cache() / RELEASE / name
     if place.is_file() and _is(name, content := place.read_bytes()):
         return content
     try:
