@@ -54,6 +54,7 @@ def values(chapter: Chapter, workbench: str, live: bool = False) -> dict[str, An
     shown = blocks(chapter)
     predicted = [block.item for block in shown if isinstance(block, markup.Predict)]
     page = PageData(workbench, live)
+    written = {"exercise": {"chapter": chapter.name, "source": chapter.exercise}} if live and chapter.exercise else {}
     return {
         "chapter": entry(chapter),
         "facts": _facts(chapter),
@@ -63,7 +64,13 @@ def values(chapter: Chapter, workbench: str, live: bool = False) -> dict[str, An
         "quiz": [_question(chapter, item, "quiz", predicted) for item in chapter.quiz],
         "answers": [_answer(chapter, item) for item in chapter.quiz],
         "exercise": exercises.template_values(chapter, workbench),
-        "data": {"items": items(chapter), "meaning": questions.meaning(), "frames": page.frames, "tries": page.tries},
+        "data": {
+            "items": items(chapter),
+            "meaning": questions.meaning(),
+            "frames": page.frames,
+            "tries": page.tries,
+            **written,
+        },
     }
 
 

@@ -115,10 +115,15 @@ def _again(book: list[Chapter], navigation: Navigation) -> str:
 
 
 def _computing(values: dict[str, Any], scripts: tuple[str, ...], python: dict[str, int]) -> tuple[dict, tuple]:
-    """Return a page's values and scripts, with those that compute if there is `python` and something to try."""
-    if not python or not values["data"]["tries"]:
+    """Return a page's values and scripts, with those that compute if there is `python`, and something to compute."""
+    data = values["data"]
+    if not python or not (data["tries"] or "exercise" in data):
         return values, scripts
-    return {**values, "data": {**values["data"], "live": python}}, (*scripts, *LIVE)
+    return {**values, "data": {**data, "live": python}}, (
+        *scripts,
+        *LIVE,
+        *(["editor.js"] if "exercise" in data else []),
+    )
 
 
 def _page(name: str, template: str, navigation: Navigation, values: dict[str, Any], scripts: tuple[str, ...]) -> str:

@@ -64,10 +64,12 @@ class Solution:
     attempts: int = 0
     errors: list[str] = field(default_factory=list)
     timelines: dict[str, Any] = field(default_factory=dict)
+    starts: Callable[[Solution], Attempt] | None = None
+    """Makes an attempt; by default an Attempt, a process in the sandbox."""
 
     def attempt(self) -> Attempt:
         """Return a context manager for a process that runs the solution. Raise SolutionError if it does not load."""
-        return Attempt(self)
+        return (self.starts or Attempt)(self)
 
     @contextlib.contextmanager
     def ranks(self, count: int) -> Iterator[list[Attempt]]:
@@ -159,10 +161,8 @@ class Attempt:
         self._result(self._request("find", function))
 
         def play(comm, task, s) -> Any:
-            rank, settings = HostedRank(comm, task, self.solution.quota), s if isinstance(s, dict) else s.model_dump()
-            names = self.solution.settings or settings
-            offered = {name: settings[name] for name in names if name in settings}
-            words = ("play", comm.rank, function, comm.size, task.per_epoch, offered)
+            rank = HostedRank(comm, task, self.solution.quota)
+            words = ("play", comm.rank, function, comm.size, task.per_epoch, self.offered(s))
             while True:
                 reply = self._request(*words)
                 if not (isinstance(reply, dict) and "request" in reply):
@@ -170,6 +170,12 @@ class Attempt:
                 words = ("go on", comm.rank, rank.do(reply["request"]))
 
         return play
+
+    def offered(self, s: Any) -> dict[str, Any]:
+        """Return those of an algorithm's settings `s`, or of a dict of others, that the solution gets."""
+        settings = s if isinstance(s, dict) else s.model_dump()
+        names = self.solution.settings or settings
+        return {name: settings[name] for name in names if name in settings}
 
     def server_program(self, probe: Any, trainer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
         """Return a program for all ranks: the solution's `server` on rank 0, `trainer(comm, task)` on the others.

@@ -104,16 +104,17 @@ def grade(
     else:
         module = importlib.import_module(f"lessons.{chapter.name}.check")
         check, points = module.check, module.POINTS
-    untouched = check is not _refuse and levels.is_start_file(sheet, source)
-    if untouched:
-        check = _untouched
+    is_untouched = check is not _refuse and levels.is_start_file(sheet, source)
+    if is_untouched:
+        check = untouched
     report = judge(check, points, solution, seed, chapter.name)
     return replace(
-        report, hints=tuple(dict.fromkeys((*hints, *hints_in_source(source)))), level=level, untouched=untouched
+        report, hints=tuple(dict.fromkeys((*hints, *hints_in_source(source)))), level=level, untouched=is_untouched
     )
 
 
-def _untouched(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:
+def untouched(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:
+    """Judge an unmodified start file: nothing of it."""
     raise SolutionError("this is the unmodified start file. Edit it, then grade it again.")
     yield
 

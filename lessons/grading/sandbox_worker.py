@@ -104,12 +104,64 @@ class Unfit(Exception):
     """The solution lacks a required function; the message is a sentence for its author."""
 
 
+class Program:
+    """A solution as a module. Each method returns {"result": a plain value}, or {"raised": the exception and its line}.
+
+    `stubs` is `lessons.grading.remote`, which must be loaded before files are out of reach; `signatures` maps each
+    required function to its arguments.
+    """
+
+    def __init__(self, stubs: types.ModuleType, name: str, source: str, signatures: dict[str, str]):
+        self.stubs = stubs
+        self.name, self.source, self.signatures = name, source, signatures
+        self.module = types.ModuleType("solution")
+        sys.modules["solution"] = self.module
+        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+
+    def load(self) -> dict[str, Any]:
+        """Run the file."""
+        return self._attempt(lambda: exec(compile(self.source, self.name, "exec"), self.module.__dict__))
+
+    def call(self, function: str, *given: Any) -> dict[str, Any]:
+        """Call a function."""
+        return self._attempt(lambda: self._function(function)(*given))
+
+    def find(self, role: str) -> dict[str, Any]:
+        """Find the function that plays a role."""
+        return self._attempt(lambda: bool(self._role(role)))
+
+    def play(
+        self, request: Callable[..., Any], rank: int, role: str, size: int, per_epoch: int, settings: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Play a rank; what it asks of cluster and task is a `request`."""
+        comm, task = self.stubs.RemoteComm(request, 0, rank, size), self.stubs.RemoteTask(request, per_epoch)
+        s = self.stubs.RemoteSettings(settings)
+        return self._attempt(lambda: self._role(role)(comm, task, s))
+
+    def _attempt(self, work: Callable[[], Any]) -> dict[str, Any]:
+        try:
+            value = work()
+            pack(value)
+            return {"result": value}
+        except BaseException as error:
+            return {"raised": _describe(error, self.name)}
+
+    def _role(self, role: str) -> Callable[..., Any]:
+        return self._function(role, "(comm, task, s)")
+
+    def _function(self, wanted: str, arguments: str = "(...)") -> Callable[..., Any]:
+        found = self.module.__dict__.get(wanted)
+        if not callable(found):
+            arguments = self.signatures.get(wanted, arguments)
+            raise Unfit(f"your file has no function {wanted}{arguments}{_defined(self.module)}")
+        return found
+
+
 def serve(channel: int) -> None:
     """Serve the grader's requests on the socket `channel` until it is closed."""
     from greenlet import greenlet
 
-    from lessons.grading import sandbox
-    from lessons.grading.remote import RemoteComm, RemoteSettings, RemoteTask
+    from lessons.grading import remote, sandbox
 
     def receive() -> Any:
         return read_frame(lambda rest: os.readv(channel, [rest]), (HEADER, 1 << 30))
@@ -125,46 +177,21 @@ def serve(channel: int) -> None:
     sys.path[:] = [place for place in sys.path if place not in spec["unreachable"]]
     send({"sandbox": sandbox.confine(spec["readable"], spec["listed"])})
 
-    name, source, signatures = receive()
-    module = types.ModuleType("solution")
-    sys.modules["solution"] = module
-    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    program = Program(remote, *receive())
     hub, ranks = greenlet.getcurrent(), {}
 
-    def attempt(work: Callable[[], Any]) -> dict[str, Any]:
-        """Return {"result": value of work()}, or {"raised": the exception and its line in the solution}."""
-        try:
-            value = work()
-            pack(value)
-            return {"result": value}
-        except BaseException as error:
-            return {"raised": _describe(error, name)}
+    def play(rank: int, *words: Any) -> dict[str, Any]:
+        return program.play(lambda *request: hub.switch({"request": request}), rank, *words)
 
-    def function_of_solution(wanted: str, arguments: str = "(...)") -> Callable[..., Any]:
-        found = module.__dict__.get(wanted)
-        if not callable(found):
-            raise Unfit(f"your file has no function {wanted}{signatures.get(wanted, arguments)}{_defined(module)}")
-        return found
-
-    def find(role: str) -> Callable[..., Any]:
-        return function_of_solution(role, "(comm, task, s)")
-
-    def play(rank: int, role: str, size: int, per_epoch: int, settings: dict[str, Any]) -> dict[str, Any]:
-        def request(*words: Any) -> Any:
-            return hub.switch({"request": words})
-
-        comm, task, s = RemoteComm(request, 0, rank, size), RemoteTask(request, per_epoch), RemoteSettings(settings)
-        return attempt(lambda: find(role)(comm, task, s))
-
-    send(attempt(lambda: exec(compile(source, name, "exec"), module.__dict__)))
+    send(program.load())
     while True:
         what, *words = receive()
         if what == "call":
             function, *given = words
-            send(attempt(lambda function=function, given=given: function_of_solution(function)(*given)))
+            send(program.call(function, *given))
             continue
         if what == "find":
-            send(attempt(lambda words=words: bool(find(*words))))
+            send(program.find(*words))
             continue
         rank, *words = words
         if what == "play":

@@ -24,6 +24,7 @@ NEEDED = ("cluster/real/__init__.py", "cluster/real/gpus.py", "cluster/real/sign
 UNUSED = ("numpy/f2py/", "numpy/testing/_private/", "numpy/_core/include/", "numpy/_core/lib/", "numpy/distutils/",
           "numpy/random/lib/", "numpy/tests/")  # fmt: skip
 """What of NumPy no run imports."""
+ANSWERS = ("solution.py", "answers.py", "lab.py")
 PART = 750_000  # bytes of the archive in a script: a page reads one without a pause that anybody notices
 
 
@@ -46,7 +47,15 @@ def sources(root: Path = ROOT) -> list[Path]:
     found = [root / leaf for leaf in LEAVES]
     for room in ROOMS:
         found += sorted(path for path in (root / room).rglob("*") if path.suffix in KINDS and _is_needed(path, root))
-    return found
+    return found + _graders(root)
+
+
+def _graders(root: Path) -> list[Path]:
+    """Return what grades exercises, and what a check imports; not their solutions, nor the answers of quizzes."""
+    lessons = root / "lessons"
+    found = [lessons / name for name in ("__init__.py", "figure.py", "seeds.py", "harmless.py")]
+    folders = [lessons / "grading", *(path.parent for path in sorted(lessons.glob("*/check.py")))]
+    return found + [path for folder in folders for path in sorted(folder.rglob("*.py")) if path.name not in ANSWERS]
 
 
 def _is_needed(path: Path, root: Path) -> bool:

@@ -13,6 +13,8 @@ from lessons.book import site
 from tests.sources import ROOT
 
 BROWSER, BOOK = ROOT / "app" / "browser", ROOT / "lessons" / "book"
+LIVE = ROOT / "lessons" / "live" / "browser"
+FOLDERS = {"progress.js": BOOK, **{path.name: LIVE for path in LIVE.glob("*.js")}}
 CANVASES = ROOT / "experiments" / "viewer" / "canvases"
 LINT = [str(Path(sysconfig.get_path("scripts")) / "oxlint"), "--config", str(ROOT / "oxlint.json")]
 MODULE = "\nexport {};\n"  # so that a name which nothing on the page uses is found
@@ -20,7 +22,7 @@ MODULE = "\nexport {};\n"  # so that a name which nothing on the page uses is fo
 
 def book(*names: str) -> str:
     ours = [name for name in (*site.SCRIPTS, *names) if not name.startswith("katex") and name != "canvases.js"]
-    return "".join((BOOK / ("" if name == "progress.js" else "assets") / name).read_text("utf-8") for name in ours)
+    return "".join((FOLDERS.get(name, BOOK / "assets") / name).read_text("utf-8") for name in ours)
 
 
 def canvas(name: str) -> str:
@@ -42,6 +44,8 @@ PAGES = {
     **{f"workbench {path.stem}": workbench(path.stem) for path in sorted(BROWSER.glob("*.js"))},
     "book front": book("front.js", *site.AROUND) + MODULE,
     "book chapter": book(*site.CHAPTER) + MODULE,
+    "book chapter that computes": book(*site.CHAPTER, *site.LIVE, "editor.js") + MODULE,
+    "book playground": book(*site.AROUND, *site.LIVE, "playground.js") + MODULE,
     "book again": book("questions.js", "again.js", *site.AROUND) + MODULE,
 }
 

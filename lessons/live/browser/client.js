@@ -59,7 +59,7 @@ lockstep.live = (() => {
   async function ask(request, { heard = () => {}, seconds = Infinity } = {}) {
     starting ??= begin(heard).catch((error) => { end(); throw error; });
     await starting;
-    heard("Training");
+    heard("Computing");
     const number = ++last;
     return new Promise((done, failed) => {
       const late = seconds < Infinity && setTimeout(() => { end(); }, 1000 * seconds);

@@ -105,7 +105,7 @@ const trials = (() => {
     }
   }
 
-  return { Trial, offer, SENTENCE };
+  return { Trial, offer, element, SENTENCE };
 })();
 
 trials.offer([...document.querySelectorAll("[data-try]")], reader.data.tries ?? {});

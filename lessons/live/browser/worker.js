@@ -19,8 +19,6 @@ function lockstepWorker() {
     for (const [path, [from, to]] of Object.entries(index)) files.set(path, new Uint8Array(plain, start + from, to - from));
   }
 
-  const text = (path) => new TextDecoder().decode(files.get(path));
-
   // What Pyodide asks the network for is in the archive; there is nothing else that it may have.
   function answerFetch(request) {
     const name = String(request.url ?? request).split("/").at(-1).split("?")[0];
@@ -32,8 +30,11 @@ function lockstepWorker() {
   async function start(parts) {
     await unpack(parts);
     self.fetch = answerFetch;
-    (0, eval)(text("pyodide.asm.js"));
-    (0, eval)(text("pyodide.js"));
+    for (const name of ["pyodide.asm.js", "pyodide.js"]) {
+      const address = URL.createObjectURL(new Blob([files.get(name)], { type: "text/javascript" }));
+      self.importScripts(address);
+      URL.revokeObjectURL(address);
+    }
     const python = await self.loadPyodide({ indexURL: "none:/", stdout: () => {}, stderr: () => {} });
     for (const [path, bytes] of files) {
       if (!path.startsWith("python/")) continue;

@@ -1,16 +1,25 @@
 """The engine in the browser: answers the requests of a page, one after another.
 
-A request is JSON, {"do": "run", "query": a link's settings}. The answer is [JSON, bytes, ...]: what was measured, and
-frames for the page's canvases; or {"refused": one sentence} for a mistake of the reader's.
+    {"do": "run", "query": settings of a link, ...}             -> facts, a frame of the timeline, one of the loss
+    {"do": "check", "chapter": name, "source": a solution}      -> the grader's report
+
+A request is JSON. The answer is [JSON, bytes, ...], or [{"refused": a sentence}] for a mistake of the reader's.
 """
 
+import contextlib
 import gc
+import importlib
+import io
 import json
 import math
 import sys
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 SAME_TIME, SAME_LOSS = 1e-9, 1e-4
+PRINTED = 4000  # characters of a solution's output that are shown
 
 
 def answer(request: str) -> list[Any]:
@@ -89,4 +98,24 @@ def _higher(loss: float, recorded: float) -> str:
     return f"{abs(loss - recorded):.2g} {'above' if loss > recorded else 'below'} the recorded one"
 
 
-DO = {"run": run}
+def check(chapter: str, source: str, seed: int | None = None) -> list[Any]:
+    """Grade a solution of a chapter's exercise, for practice: it runs in this process, and memory is not measured."""
+    from lessons.grading.attempt import Solution
+    from lessons.grading.grader import judge, untouched
+    from lessons.grading.in_process import InProcess
+    from lessons.grading.seeds import grading_seed
+    from lessons.grading.sheet import Sheet
+
+    folder = Path(importlib.import_module(f"lessons.{chapter}").__path__[0])
+    given = SimpleNamespace(name=chapter, folder=folder, exercise=(folder / "exercise.py").read_text("utf-8"))
+    sheet, module = Sheet(given), importlib.import_module(f"lessons.{chapter}.check")
+    solution = Solution(source, signatures=sheet.signatures, settings=sheet.settings, starts=InProcess)
+    judged = untouched if source.strip() == given.exercise.strip() else module.check
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        report = judge(judged, module.POINTS, solution, grading_seed() if seed is None else seed, chapter)
+    marks = [asdict(mark) for mark in report.marks]
+    facts = {"score": report.score, "marks": marks, "error": report.error, "printed": printed.getvalue()[:PRINTED]}
+    return [json.dumps(facts)]
+
+
+DO = {"run": run, "check": check}

@@ -109,7 +109,7 @@ class BaseModel:
             cls.model_fields[name] = field
             if name in cls.__dict__:
                 delattr(cls, name)
-        for name, value in cls.__dict__.items():
+        for name, value in [*vars(cls).items()]:
             if mark := getattr(getattr(value, "__func__", value), "validates", None):
                 cls._validators += ((*mark, name),)
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import lessons
 from lessons import markup
+from lessons.grading import grader
 from lessons.live import archive, distribution, fields
 from tests.sources import ROOT
 
@@ -158,3 +160,36 @@ def test_without_a_network_or_a_file_one_sentence_says_what_to_do(release, tmp_p
         distribution.load(fetch=fetch)
     with pytest.raises(ValueError, match="is missing; name a folder"):
         distribution.load(tmp_path)
+
+
+def graded(chapter: str, source: str) -> dict:
+    (report,) = engine().answer(json.dumps({"do": "check", "chapter": chapter, "source": source, "seed": 1}))
+    return json.loads(report)
+
+
+def test_a_right_solution_earns_every_mark_in_the_page_and_a_start_file_none():
+    report = graded("stragglers", (ROOT / "lessons/stragglers/solution.py").read_text("utf-8"))
+    assert report["score"] == 100 and not report["error"]
+    assert any("not measured on this system" in mark["observed"] for mark in report["marks"])
+    begun = graded("stragglers", (ROOT / "lessons/stragglers/exercise.py").read_text("utf-8"))
+    assert begun["score"] == 0 and "unmodified start file" in begun["error"]
+
+
+WRONG = {
+    "no function": "def serve(comm, task, s):\n    return None\n",
+    "not Python": "def server(comm, task, s)\n    return None\n",
+    "an error": "def server(comm, task, s):\n    return s.backup\n",
+    "misuse": "def server(comm, task, s):\n    comm.send(1, 'two')\n",
+    "waits forever": "def server(comm, task, s):\n    comm.recv(1)\n    comm.recv(1)\n    comm.recv(1)\n",
+    "too early": "def server(comm, task, s):\n    return task.start()\n",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines a process")
+@pytest.mark.parametrize("mistake", WRONG)
+def test_a_mistake_is_told_in_the_page_as_by_the_command(mistake):
+    chapter = lessons.chapter("stragglers")
+    command = grader.grade(chapter, WRONG[mistake], seed=1).plain()
+    page = graded("stragglers", WRONG[mistake])
+    assert page["score"] == command["score"] < 100
+    assert page["error"] == command["error"]
