@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import greenlet
 import numpy
 
 PACKAGES = "site-packages", "dist-packages"
@@ -41,6 +40,8 @@ class Reachable:
 @functools.cache
 def python() -> Reachable:
     """Return the files that belong to this Python and its NumPy."""
+    import greenlet  # which a browser has not
+
     libraries = _libraries()
     folders = [str(Path(os.__file__).parent), *(path for path in sys.path if path.endswith("lib-dynload")), *libraries]
     packages = [
