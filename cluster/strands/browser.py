@@ -51,16 +51,20 @@ class BrowserStrand:
         return BrowserStrand._running
 
     def switch(self) -> None:
-        """Suspend the running strand and continue this one, until some strand switches back."""
-        me = BrowserStrand._running
-        if self is me or self.dead:
+        """Suspend the running strand and continue this one, or its parent if it is dead, until some strand switches
+        back.
+        """
+        me, other = BrowserStrand._running, self
+        while other.dead and other._parent:
+            other = other._parent
+        if other is me:
             return
-        BrowserStrand._running = self
-        if self._has_begun:
-            run_sync(_pass(me._number, self._number))
+        BrowserStrand._running = other
+        if other._has_begun:
+            run_sync(_pass(me._number, other._number))
         else:
-            self._has_begun = True
-            run_sync(_begin(me._number, create_proxy(self._run)))
+            other._has_begun = True
+            run_sync(_begin(me._number, create_proxy(other._run)))
         if me._error is not None:
             error, me._error = me._error, None
             raise error

@@ -65,12 +65,14 @@ class ThreadStrand:
         return BATON.holder
 
     def switch(self) -> None:
-        """Give the baton to this strand, and wait until it comes back."""
-        me = BATON.holder
-        if self is me or self.dead:
+        """Give the baton to this strand, or to its parent if it is dead, and wait until it comes back."""
+        me, other = BATON.holder, self
+        while other.dead and other._parent:
+            other = other._parent
+        if other is me:
             return
         assert me
-        me._give(self)
+        me._give(other)
         me._gate.acquire()
         if me._error is not None:
             error, me._error = me._error, None
