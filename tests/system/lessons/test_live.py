@@ -2,6 +2,7 @@
 
 import pytest
 
+import lessons
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 from lessons import book
@@ -125,3 +126,26 @@ def test_the_playground_runs_any_algorithm_and_its_address_repeats_the_run(tab):
     again = tab(f"playground.html{page.url[page.url.index('#') :]}").locator("[data-playground]")
     assert again.locator("[name=algorithm]").input_value() == "gpipe"
     assert again.evaluate(COMPUTED)["seconds"] == first["seconds"]
+
+
+GRADED = """([box, source]) => new Promise((done) => {
+  box.addEventListener("computed", ({ detail }) => done(detail), { once: true });
+  const area = box.querySelector("textarea");
+  area.value = source;
+  [...box.querySelectorAll("button")].find((one) => one.textContent === "Check").click();
+})"""
+
+
+def test_an_exercise_is_graded_in_the_page_and_an_endless_loop_is_ended(tab):
+    page = tab("stragglers.html")
+    box = page.locator("[data-exercise]")
+    box.get_by_role("button", name="Write it here").click()
+    solution = (lessons.chapter("stragglers").folder / "solution.py").read_text("utf-8")
+    good = page.evaluate(GRADED, [box.element_handle(), solution])
+    assert good["score"] == 100 and page.evaluate("reader.document.scores.stragglers.score") == 100
+    bad = page.evaluate(GRADED, [box.element_handle(), "def server(comm, task, s):\n    return s.backup\n"])
+    assert bad["score"] == 0 and "s has backups and learning_rate, no backup in line 2" in bad["error"]
+    box.locator("textarea").fill("while True:\n    pass\n")
+    box.get_by_role("button", name="Check").click()
+    box.get_by_text("is there an endless loop?").wait_for()
+    assert page.evaluate(GRADED, [box.element_handle(), solution])["score"] == 100
