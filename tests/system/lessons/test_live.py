@@ -106,13 +106,15 @@ def test_a_browser_that_cannot_suspend_shows_one_sentence_and_no_button(tab):
 
 
 def test_a_run_can_be_stopped_and_the_next_one_starts_python_again(tab):
-    box = tab("averaging.html").locator("[data-try]").first
-    box.evaluate(COMPUTED)
+    box = tab("playground.html").locator("[data-playground]")
+    assert agrees(box.evaluate(COMPUTED))
     box.locator("[name=workers]").fill("32")
+    box.locator("[name=steps]").fill("1000")  # so long that it still runs when it is stopped
     box.locator("[type=submit]").click()
     box.get_by_role("button", name="Stop").click()
     box.get_by_text("Stopped.").wait_for()
     box.locator("[name=workers]").fill("3")
+    box.locator("[name=steps]").fill("5")
     assert agrees(box.evaluate(COMPUTED))
 
 
