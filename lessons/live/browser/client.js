@@ -5,7 +5,7 @@ lockstep.live = (() => {
   const LARGEST = 700e6; // bytes of memory with which a worker is started again
   const { parts: count, bytes } = reader.data.live;
   const parts = [];
-  let loading = null, worker = null, starting = null, last = 0, heap = 0;
+  let loading = null, worker = null, starting = null, last = 0, heap = 0, unstarted = () => {};
   const waiting = new Map();
 
   const possible = "Suspending" in WebAssembly && "DecompressionStream" in window;
@@ -29,6 +29,7 @@ lockstep.live = (() => {
   function end() {
     worker?.terminate();
     worker = starting = null;
+    unstarted(new Error("ended"));
     for (const { failed } of waiting.values()) failed(new Error("ended"));
     waiting.clear();
   }
@@ -40,6 +41,7 @@ lockstep.live = (() => {
     const address = URL.createObjectURL(new Blob([`(${lockstepWorker})()`], { type: "text/javascript" }));
     worker = new Worker(address);
     await new Promise((done, failed) => {
+      unstarted = failed;
       worker.onerror = (event) => failed(new Error(event.message));
       worker.onmessage = ({ data }) => (data.ready ? done() : failed(new Error(data.failure)));
       worker.postMessage({ parts });

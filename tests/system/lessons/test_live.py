@@ -118,6 +118,14 @@ def test_a_run_can_be_stopped_and_the_next_one_starts_python_again(tab):
     assert agrees(box.evaluate(COMPUTED))
 
 
+def test_python_can_be_stopped_while_it_starts(tab):
+    page = tab("playground.html")
+    page.locator("[type=submit]").click()
+    page.get_by_text("Starting Python").wait_for()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_text("Stopped.").wait_for()
+
+
 def test_the_playground_runs_any_algorithm_and_its_address_repeats_the_run(tab):
     page = tab("playground.html")
     box = page.locator("[data-playground]")
