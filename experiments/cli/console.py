@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 NO_EDGE = 10_000  # columns of a file or a pipe
 LEAST = 40  # columns: text is never wrapped to fewer
 LONG = re.compile(r"\S{500,}")
+MEASURED = re.compile(r"(?<=\d) (?=(?:%|[kMGT]?B|[nµm]?s|min)(?!\w))")  # between a number and its unit
 HEADED = re.compile(r"[A-Z][a-z]+: ")  # a line that starts a new paragraph
 HEAD, DIM = "bold", "dim"  # styles
 
@@ -116,8 +117,13 @@ def note(text: str) -> None:
 
 
 def wrap(text: str, indent: str = "") -> str:
-    """Return the text wrapped to the width of the output, with later lines indented. Words stay whole."""
-    return textwrap.fill(text, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    """Return the text wrapped to the width of the output, with later lines indented.
+
+    Words stay whole, and a number stays with its unit.
+    """
+    text = MEASURED.sub("\N{NO-BREAK SPACE}", text)
+    lines = textwrap.fill(text, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def prose(text: str) -> str:

@@ -8,7 +8,7 @@ import numba.core.caching as caching
 import pytest
 from rich.markdown import Markdown
 
-from experiments.cli.console import rich_console
+from experiments.cli.console import rich_console, wrap
 from experiments.cli.entry import run_group
 from experiments.cli.running import stoppable
 from experiments.execution import run as running
@@ -43,6 +43,15 @@ def test_a_block_of_code_in_a_pipe_has_no_blanks_behind_its_lines(capsys):
     rich_console().print(Markdown("```python\nx = 1\n```"))
     said = capsys.readouterr().out
     assert "x = 1\n" in said and max(map(len, said.splitlines())) < 80
+
+
+def test_a_number_and_its_unit_stay_on_one_line(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    for measured in ("19.1 ms", "55.8 %", "3 kB", "1.5 min", "6 GB"):
+        before = "x" * (38 - len(measured))
+        assert wrap(f"{before} {measured} of it") == f"{before} {measured}\nof it"
+        assert wrap(f"{before}xxx {measured} of it") == f"{before}xxx\n{measured} of it"
+    assert wrap("x" * 37 + " 3 sums") == "x" * 37 + " 3\nsums"
 
 
 def test_one_signal_ends_a_program_that_still_builds_its_workload(monkeypatch):
