@@ -32,7 +32,8 @@ class Waited(NamedTuple):
 class WaitFor:
     """How long ranks waited because of `culprit` in `what`, at `line` of the script: the sum over ranks, in s.
 
-    The culprit is where the chain of waits begins: the rank that was working, or -1 if messages were in flight.
+    The culprit is where the chain of waits begins: the rank that was working, or -1 if messages were in flight. A rank
+    is never its own culprit.
     """
 
     culprit: int
@@ -40,6 +41,7 @@ class WaitFor:
     line: str
     seconds: float
     ranks: int  # number of ranks that waited for it
+    waiter: int = -1  # the rank that waited, if it was only one; -1 also in runs stored by older versions
 
     @property
     def mean(self) -> float:

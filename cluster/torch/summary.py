@@ -78,8 +78,11 @@ def _waits(trace: Trace, why: Causes, recorded: Sequence[Waited], counted: np.nd
         if counted[wait]:
             waits = int(spans["rank"][wait])
             line = lines.get((waits, float(spans["end"][wait])), "")
-            key = rank if reason in (WORK, STOPPED) else -1, trace.labels[spans["label"][wait]], line
+            late = reason in (WORK, STOPPED) and rank != waits  # a rank's own delay comes back over the network
+            key = rank if late else -1, trace.labels[spans["label"][wait]], line
             seconds[key] = seconds.get(key, 0.0) + length
             ranks.setdefault(key, set()).add(waits)
     longest = sorted(seconds, key=lambda key: -seconds[key])
-    return [WaitFor(*key, seconds=seconds[key], ranks=len(ranks[key])) for key in longest]
+    return [
+        WaitFor(*key, seconds[key], len(ranks[key]), min(ranks[key]) if len(ranks[key]) == 1 else -1) for key in longest
+    ]

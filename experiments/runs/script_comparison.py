@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -119,7 +119,7 @@ def longer_waits(a: ScriptRun, b: ScriptRun) -> list[WaitFor]:
     for wait in b.summary.waits:
         seconds = wait.seconds - before.get((wait.culprit, wait.what, wait.line), 0.0)
         if seconds > 0:
-            found.append(WaitFor(wait.culprit, wait.what, wait.line, seconds, wait.ranks))
+            found.append(replace(wait, seconds=seconds))
     return sorted(found, key=lambda wait: -wait.seconds)
 
 

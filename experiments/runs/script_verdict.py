@@ -14,7 +14,7 @@ from experiments.runs.script_comparison import (
 )
 from experiments.runs.script_run import ScriptRun
 from experiments.wording import units
-from experiments.wording.script_summary import culprit, place
+from experiments.wording.script_summary import culprit, place, waiters
 
 EQUAL = 0.005  # relative difference up to which two times are called equally long
 LEAST_PERCENT = 0.001  # a smaller difference is written as a power of ten
@@ -105,5 +105,5 @@ def _waits(a: ScriptRun, b: ScriptRun) -> Iterator[str]:
     for sign, waits in (("more", longer_waits(a, b)), ("less", longer_waits(b, a))):
         if waits and waits[0].mean > WORTH * max(a.summary.seconds, b.summary.seconds):
             wait = waits[0]
-            who = "1 rank waits" if wait.ranks == 1 else f"{wait.ranks} ranks wait on average"
-            yield f"{who} {units.seconds(wait.mean)} {sign} for {culprit(wait)} {place(wait)}"
+            mean = " on average" * (wait.ranks > 1)
+            yield f"{waiters(wait)}{mean} {units.seconds(wait.mean)} {sign} for {culprit(wait)} {place(wait)}"

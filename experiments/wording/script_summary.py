@@ -86,7 +86,7 @@ def share_of_time(summary: Summary) -> str:
     total = summary.seconds or 1.0
     means = {name: float(seconds.mean()) / total for name, seconds in kinds.items()}
     shares = [f"{name} {units.percent(mean)}" for name, mean in means.items() if mean >= LEAST_SHOWN]
-    return f"{', '.join(shares)} of the whole run on average" if shares else ""
+    return f"{', '.join(shares)} of the whole run{' on average' * (summary.ranks > 1)}" if shares else ""
 
 
 def _longest_work(summary: Summary) -> str:
@@ -108,13 +108,19 @@ def _waiting(summary: Summary) -> list[tuple[str, str]]:
     worth = [wait for wait in summary.waits if wait.mean >= WORTH * summary.waits_over]
     worth.sort(key=lambda wait: (-caused.get(wait.culprit, 0.0), -wait.seconds))  # the network last
     if worth and summary.steps > 1:
-        found.append(("", "after the first step:"))
+        found.append(("", "in total, after the first step:"))
     for wait in worth[:NAMED]:
         mean = f"{units.seconds(wait.mean)}{' on average' * (wait.ranks > 1)}"
-        who = f"{units.count_with_noun(wait.ranks, 'rank')} wait{'s' * (wait.ranks == 1)}"
         share = f"{units.percent(wait.mean / summary.waits_over)} of the time"
-        found.append(("", f"{who} for {culprit(wait)} {place(wait)}: {mean}, {share}"))
+        found.append(("", f"{waiters(wait)} for {culprit(wait)} {place(wait)}: {mean}, {share}"))
     return found
+
+
+def waiters(wait: WaitFor) -> str:
+    """Return who waited: "3 ranks wait", or "rank 2 waits"."""
+    if wait.ranks == 1:
+        return f"rank {wait.waiter} waits" if wait.waiter >= 0 else "1 rank waits"
+    return f"{wait.ranks} ranks wait"
 
 
 def culprit(wait: WaitFor) -> str:

@@ -18,6 +18,7 @@ from installation import ROOT
 from tracing import WAIT
 
 SLOW = 2
+WAITS = r"\d+ ranks wait|rank \d+ waits (?!most)"
 
 
 @cache
@@ -33,7 +34,7 @@ def sentences(done):
     why = causes(trace, done.recorded.waits)
     told = waits.totals_of(trace, why, names, counted_spans(trace, summary.steps))
     run = SimpleNamespace(status="finished", summary=summary)
-    return script_words.headline(run), [text for _, text in lines(summary) if re.match(r"\d+ ranks? wait", text)], told
+    return script_words.headline(run), [text for _, text in lines(summary) if re.match(WAITS, text)], told
 
 
 @pytest.mark.parametrize(("name", "ranks"), [("ddp", 8), ("fsdp2", 8), ("pipeline", 4), ("ring", 8)])
@@ -98,7 +99,31 @@ def test_the_shares_of_time_add_up_also_where_ranks_end_early():
 def test_a_mean_over_several_ranks_is_called_one():
     _, summary, _ = sentences(outcome("ddp", 8, slow=8, network="10GbE"))
     assert " on average" in summary[0] and " each" not in summary[0]
-    assert all((" on average" in text) == (not text.startswith("1 rank ")) for text in summary)
+    assert all((" on average" in text) == (not text.startswith("rank ")) for text in summary)
+
+
+def test_no_rank_is_said_to_wait_for_itself():
+    def gathers_twice():
+        import torch
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo")
+        matrix = torch.zeros(200, 200)
+        for _ in range(3):
+            _ = matrix @ matrix
+            for size in (100_000, 10_000):  # a late rank is through with the first before the others are
+                dist.all_gather([torch.zeros(size) for _ in range(4)], torch.zeros(size))
+
+    summary = simulate(gathers_twice, 4, faults=Faults(slow={SLOW: 4.0})).summary
+    named = [wait for wait in summary.waits if wait.culprit == SLOW]
+    assert named and summary.wait[SLOW] > 0
+    assert all(wait.ranks < 4 and wait.waiter != SLOW for wait in named)
+
+
+def test_the_only_rank_that_waits_is_named():
+    waits = outcome("pipeline", 4, slow=8, network="10GbE").summary.waits
+    assert all((wait.waiter >= 0) == (wait.ranks == 1) for wait in waits)
+    assert (1, 0) in {(wait.culprit, wait.waiter) for wait in waits}, "the first stage waits for the second"
 
 
 def test_no_wait_is_left_unexplained():

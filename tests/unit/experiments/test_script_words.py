@@ -11,7 +11,7 @@ from experiments.cli import progress_bar
 from experiments.runs.progress import Progress
 from experiments.specification.script import ScriptExperiment
 from experiments.viewer import script_words
-from experiments.wording.script_summary import lines, position
+from experiments.wording.script_summary import lines, position, share_of_time
 
 HERE = "line 31 of train.py"
 
@@ -65,6 +65,17 @@ def test_a_summary_says_which_rank_computes_longest_what_its_waits_cost_and_no_s
     assert not any(
         "idle or blocked" in text or "longest" in text for _, text in lines(replace(one, compute=np.full(4, 0.5)))
     )
+
+
+def test_a_rank_that_waits_alone_is_named_unless_an_older_version_stored_the_run():
+    for waiter, words in ((3, "rank 3 waits for rank 2 in send: 500 ms, 50.0 % of the time"), (-1, "1 rank waits for")):
+        one = summary(waits=[WaitFor(2, "send", "", 0.5, 1, waiter)], wait=0.5)
+        assert any(text.startswith(words) for _, text in lines(one))
+
+
+def test_shares_of_a_single_rank_are_no_average():
+    for ranks, words in ((1, "computing 100.0 % of the whole run"), (2, "of the whole run on average")):
+        assert share_of_time(summary(ranks=ranks)).endswith(words)
 
 
 @pytest.mark.parametrize(
