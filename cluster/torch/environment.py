@@ -85,6 +85,10 @@ class Lines:
         return getattr(self.stream, name)
 
 
+LINES = {name: Lines(name) for name in ("stdout", "stderr")}
+"""Never freed: print() only borrows sys.stdout, and would write to freed memory if a run ended in another thread."""
+
+
 def finish_lines() -> None:
     """Pass on what this rank has printed after its last newline."""
     mine = this()
@@ -137,11 +141,13 @@ def own_environment() -> Iterator[None]:
     clocks = {name: _clock(getattr(time, name)) for name in ("time", "perf_counter", "monotonic")}
     clocks |= {f"{name}_ns": _clock(getattr(time, f"{name}_ns"), 1e-9) for name in clocks}
     kind = os.environ.__class__
+    for name, lines in LINES.items():
+        lines.stream = getattr(sys, name)
     with (
         replace_names(time, sleep=_sleep, **clocks),
         replace_names(signal, signal=_handle),
         replace_names(os, _exit=_exit),
-        replace_names(sys, stdout=Lines("stdout"), stderr=Lines("stderr"), excepthook=sys.excepthook),
+        replace_names(sys, **LINES, excepthook=sys.excepthook),
     ):
         os.environ.__class__ = Environment  # keeps the variables, and earlier `from os import environ`
         try:

@@ -5,6 +5,7 @@ import os
 import random
 import sys
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -93,6 +94,13 @@ def test_a_rank_can_copy_its_stdout(capsys):
 
     simulate(log, 1)
     assert capsys.readouterr().out == "rank 0: copied\n"
+
+
+def test_a_stream_that_ranks_print_to_outlives_the_run():
+    """print() borrows sys.stdout: one that is freed while the caller's thread prints is a segmentation fault."""
+    streams = []
+    simulate(lambda: streams.extend(weakref.ref(stream) for stream in (sys.stdout, sys.stderr)), 1)
+    assert all(stream() for stream in streams)
 
 
 def test_ranks_share_a_store_and_wait_for_its_values():
