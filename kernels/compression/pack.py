@@ -31,8 +31,8 @@ def price(packed, codes, width):
 
 def reference(packed, codes, width):
     bits = codes.astype(np.int64)[:, None] >> np.arange(width) & 1  # (n, width)
-    packed[:] = 0
-    packed[: size(len(codes), width)] = np.packbits(bits.astype(np.uint8), bitorder="little")
+    full = np.packbits(bits.astype(np.uint8), bitorder="little")
+    packed[: len(full)] = full
 
 
 def eight(packed, codes, group, width):

@@ -9,8 +9,8 @@ from experiments.specification.experiment import Experiment
 @pytest.mark.parametrize(
     ("before", "after", "answer", "words"),
     [
-        (100, 200, "more", "as predicted] Samples per second: more. 200, against 100"),
-        (100, 104, "more", "not as predicted] Samples per second: as many, and you said more"),
+        (100, 200, "more", "as predicted] Samples per second: more. 200, compared with 100"),
+        (100, 104, "more", "not as predicted] Samples per second: as many, you predicted more"),
         (100, 96, "as many", "check: as predicted"),
         (100, 90, "fewer", "check: as predicted"),
     ],
@@ -32,7 +32,7 @@ def test_a_prediction_is_offered_when_something_changed_and_shown_beside_the_res
     opened.button("run").click().run()
     assert not opened.exception
     (line,) = [element.value for element in opened.markdown if "predicted]" in element.value]
-    assert "not as predicted] Samples per second: more, and you said fewer" in line
+    assert "not as predicted] Samples per second: more, you predicted fewer" in line
     opened.button("reset").click().run()
     assert not [element for element in opened.markdown if "predicted]" in element.value]
 

@@ -29,6 +29,7 @@ def opened(part: str, *answers: dict, **more) -> AppTest:
     from tests.system.app.test_textbook import script
 
     page = AppTest.from_function(script, default_timeout=PATIENCE)
+    page.session_state["dice"] = 0  # which draw the questions' parameters
     page.session_state["progress"] = progress.read(json.dumps({"lockstep": 1, "answers": answers, **more}))
     page.query_params["chapter"], page.query_params["part"] = "stragglers", part
     return page.run()

@@ -142,7 +142,7 @@ def test_a_question_sets_the_controls_runs_them_and_lays_the_run_over_what_it_is
     assert opened.session_state.shown == str(answer) and opened.session_state.axis == "seconds"
     assert opened.query_params["pin"] in (reference.name, [reference.name])
     (told,) = [info.value for info in opened.info if question.finds in info.value]
-    assert told.endswith("1 pinned run made way for this comparison.")
+    assert told.endswith("1 pinned run replaced for this comparison.")
 
 
 def test_a_browser_that_has_not_heard_of_the_new_axis_does_not_bring_the_old_one_back(page, stored):

@@ -175,7 +175,7 @@ def test_schedules_that_do_not_do_the_same_work_are_not_judged_but_told_what_wou
     opened.number_input("micro_batches").set_value(2).run()
     told = " ".join(one.value for one in opened.markdown)
     assert (
-        "1F1B waits as much as your own schedule: ranks are idle" in told.replace("\\", "") and "## Differences" in told
+        "1F1B is idle as much as your own schedule: ranks are idle" in told.replace("\\", "") and "## Differences" in told
     )
 
 

@@ -46,7 +46,7 @@ def test_workers_double_as_far_as_the_experiment_can_run_and_the_bound_is_said()
 
 def test_a_global_batch_is_divided_among_the_workers_as_far_as_it_can_be():
     stops, why = variation.worker_stops(Experiment(workers=4, batch=32), strong=True)
-    assert stops == [1, 2, 4, 8, 16, 32, 64] and why.startswith("To 64 workers")
+    assert stops == [1, 2, 4, 8, 16, 32, 64] and why.startswith("Up to 64 workers")
     stops, why = variation.worker_stops(Experiment(workers=3, batch=8), strong=True)
     assert stops == [1, 2, 3, 4, 8] and re.search(quote("16 workers … global batch of 24"), why)
 

@@ -629,7 +629,7 @@ def test_who_sends_most_to_whom_is_said_in_words(page, stored):
     opened = page("algorithm=easgd")
     opened.session_state["tab"] = "Who sends to whom"
     words = " ".join(element.value for element in opened.run().markdown)
-    assert "**8.32 MB** in 160 messages" in words and "All 4 links that are used carry the same" in words
+    assert "**8.32 MB** in 160 messages" in words and "All 4 links in use carry the same" in words
 
 
 def test_who_holds_most_is_said_in_words(page, stored):

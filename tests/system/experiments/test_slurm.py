@@ -32,7 +32,7 @@ SCRIPT = """\
 
 export PYTHONPATH=ROOT${PYTHONPATH:+:$PYTHONPATH} \
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
-# A task is a rank; rank 0 is met on the first node. The others go on without a lost rank, if they can.
+# A task is a rank; ranks meet on the first node. If one is lost, the others continue if they can.
 srun --kill-on-bad-exit=0 PYTHON -m experiments run easgd \
 --period 2 --cluster processes --workers 2 --steps 8 --runs RUNS --timeout 60
 """

@@ -182,7 +182,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
 
 def test_without_a_browser_printing_says_what_is_missing(site, tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(ValueError, match="there is none of chromium"):
+    with pytest.raises(ValueError, match="but none of chromium"):
         paper.print_book(site, tmp_path / "book.pdf")
 
 

@@ -127,7 +127,7 @@ def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
         ),
         ("task.classify(a, y,", "task.classify(a, -y,", "classified something other than its y of mini-batch 0"),
         ("task.forward(w, x, batch)", "task.forward(w, x, batch + 1)", "went forward with mini-batch 1; 0 was next"),
-        ("task.backward(w, dy, batch)", "task.backward(w, dy, batch + 1)", "mini-batch 1, which is not on its way"),
+        ("task.backward(w, dy, batch)", "task.backward(w, dy, batch + 1)", "mini-batch 1, which is not in flight"),
         ("comm.send(y, comm.rank + 1)", "comm.send(y, 0)", "not its neighbour|expected an array, to a neighbour"),
     ],
 )

@@ -169,8 +169,8 @@ def test_a_file_of_my_work_without_a_solution_says_why(tmp_path):
     (tmp_path / "cyd-lockstep.json").write_text("no")
     call("check", "stragglers", tmp_path, "--csv", tmp_path / "grades.csv")
     told = {name: row["error"] for name, row in rows(tmp_path / "grades.csv").items()}
-    assert told["ann"] == "the file has no score of stragglers: nothing was graded."
-    assert told["bob"] == "the file says 40 of 100, and holds no solution; ask for it."
+    assert told["ann"] == "the file has no score for stragglers: nothing was graded."
+    assert told["bob"] == "the file claims 40 of 100, but holds no solution; ask for it."
     assert told["cyd"].startswith("the file is not JSON")
 
 
