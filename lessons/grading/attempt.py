@@ -162,7 +162,7 @@ class Attempt:
 
         def play(comm, task, s) -> Any:
             rank = HostedRank(comm, task, self.solution.quota)
-            words = ("play", comm.rank, function, comm.size, task.per_epoch, self.offered(s))
+            words = ("play", comm.rank, function, comm.size, task.per_epoch, self.settings_for_solution(s))
             while True:
                 reply = self._request(*words)
                 if not (isinstance(reply, dict) and "request" in reply):
@@ -171,7 +171,7 @@ class Attempt:
 
         return play
 
-    def offered(self, s: Any) -> dict[str, Any]:
+    def settings_for_solution(self, s: Any) -> dict[str, Any]:
         """Return those of an algorithm's settings `s`, or of a dict of others, that the solution gets."""
         settings = s if isinstance(s, dict) else s.model_dump()
         names = self.solution.settings or settings

@@ -106,14 +106,14 @@ def grade(
         check, points = module.check, module.POINTS
     is_untouched = check is not _refuse and levels.is_start_file(sheet, source)
     if is_untouched:
-        check = untouched
+        check = refuse_start_file
     report = judge(check, points, solution, seed, chapter.name)
     return replace(
         report, hints=tuple(dict.fromkeys((*hints, *hints_in_source(source)))), level=level, untouched=is_untouched
     )
 
 
-def untouched(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:
+def refuse_start_file(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:
     """Judge an unmodified start file: nothing of it."""
     raise SolutionError("this is the unmodified start file. Edit it, then grade it again.")
     yield

@@ -11,7 +11,7 @@ from typing import Any
 from lessons.grading import remote
 from lessons.grading.attempt import Attempt, Solution
 from lessons.grading.hosted import HostedRank
-from lessons.grading.sandbox_worker import Program, pack, read_frame
+from lessons.grading.sandbox_worker import LoadedSolution, pack, read_frame
 
 
 class InProcess(Attempt):
@@ -19,7 +19,7 @@ class InProcess(Attempt):
 
     def __init__(self, solution: Solution):
         self.solution, self.first, self.footprint = solution, not solution.attempts, None
-        self.program = Program(remote, solution.name, solution.source, solution.signatures)
+        self.program = LoadedSolution(remote, solution.name, solution.source, solution.signatures)
 
     def __enter__(self) -> InProcess:
         self._result(self.program.load())
@@ -47,7 +47,9 @@ class InProcess(Attempt):
                     failures.append(error)
                     raise
 
-            reply = self.program.play(request, comm.rank, function, comm.size, task.per_epoch, self.offered(s))
+            reply = self.program.play(
+                request, comm.rank, function, comm.size, task.per_epoch, self.settings_for_solution(s)
+            )
             if failures:
                 raise failures[0]
             return self._result(_copy(reply))

@@ -104,7 +104,7 @@ class Unfit(Exception):
     """The solution lacks a required function; the message is a sentence for its author."""
 
 
-class Program:
+class LoadedSolution:
     """A solution as a module. Each method returns {"result": a plain value}, or {"raised": the exception and its line}.
 
     `stubs` is `lessons.grading.remote`, which must be loaded before files are out of reach; `signatures` maps each
@@ -177,7 +177,7 @@ def serve(channel: int) -> None:
     sys.path[:] = [place for place in sys.path if place not in spec["unreachable"]]
     send({"sandbox": sandbox.confine(spec["readable"], spec["listed"])})
 
-    program = Program(remote, *receive())
+    program = LoadedSolution(remote, *receive())
     hub, ranks = greenlet.getcurrent(), {}
 
     def play(rank: int, *words: Any) -> dict[str, Any]:

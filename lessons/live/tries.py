@@ -13,7 +13,7 @@ RUN = ("algorithm", "workers", "network", "jitter", "slow", "batch", "steps")
 
 def trial(block: Timeline) -> dict[str, Any]:
     """Return what the page's script needs to try a timeline."""
-    return {**_form(block.experiment, block.tries), "recorded": recorded(block.experiment.query())}
+    return {**_form(block.experiment, block.tries), "recorded": book_result(block.experiment.query())}
 
 
 def playground() -> dict[str, Any]:
@@ -26,7 +26,7 @@ def _form(experiment: Experiment, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 @cache
-def recorded(query: str) -> dict[str, float]:
+def book_result(query: str) -> dict[str, float]:
     """Return the virtual time and the held-out loss of a run, computed here and now: they are the book's."""
     from experiments.execution.run import run
 

@@ -101,7 +101,7 @@ def _higher(loss: float, recorded: float) -> str:
 def check(chapter: str, source: str, seed: int | None = None) -> list[Any]:
     """Grade a solution of a chapter's exercise, for practice: it runs in this process, and memory is not measured."""
     from lessons.grading.attempt import Solution
-    from lessons.grading.grader import judge, untouched
+    from lessons.grading.grader import judge, refuse_start_file
     from lessons.grading.in_process import InProcess
     from lessons.grading.seeds import grading_seed
     from lessons.grading.sheet import Sheet
@@ -110,7 +110,7 @@ def check(chapter: str, source: str, seed: int | None = None) -> list[Any]:
     given = SimpleNamespace(name=chapter, folder=folder, exercise=(folder / "exercise.py").read_text("utf-8"))
     sheet, module = Sheet(given), importlib.import_module(f"lessons.{chapter}.check")
     solution = Solution(source, signatures=sheet.signatures, settings=sheet.settings, starts=InProcess)
-    judged = untouched if source.strip() == given.exercise.strip() else module.check
+    judged = refuse_start_file if source.strip() == given.exercise.strip() else module.check
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         report = judge(judged, module.POINTS, solution, grading_seed() if seed is None else seed, chapter)
     marks = [asdict(mark) for mark in report.marks]
