@@ -1,9 +1,10 @@
 """Settings in words, and the differences between two experiments."""
 
-from app.settings.controls import control, field_label, owners
+from app.settings.controls import control, owners
 from experiments.specification.catalogue import ALGORITHMS, WORKLOADS
 from experiments.specification.experiment import Experiment
 from experiments.wording import naming, units
+from experiments.wording.field_labels import field_label
 
 COUNTED = ("workers", "steps", "epochs")  # settings named after what they count
 TOLD = 4  # changes that a line lists

@@ -10,13 +10,14 @@ from app.browser.text import sentence
 from app.charts import Shown
 from app.charts.pictures import chart, heading
 from app.session import session
-from app.settings.controls import Control, field_label
+from app.settings.controls import Control
 from experiments.jobs.job import JobState
 from experiments.runs.figures import FIGURES, choose_figures
 from experiments.runs.record import Run
 from experiments.runs.scaling import global_batch
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
+from experiments.wording.field_labels import field_label
 
 MAPPED = ("held_out_loss", "accuracy", "samples_per_second", "seconds", "bytes")
 

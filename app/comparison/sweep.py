@@ -16,12 +16,13 @@ from app.comparison import changes, outcomes, table, variation
 from app.comparison.difference import same_model
 from app.session import background, session
 from app.settings import chosen
-from app.settings.controls import Control, field_label
+from app.settings.controls import Control
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.study import rates
+from experiments.wording.field_labels import field_label
 
 MAPPED = 5  # values of each of two settings
 BEST = (

@@ -8,9 +8,9 @@ from app.charts import Shown
 from app.charts.words import figure_of, line
 from app.comparison import changes
 from app.session import pins, session
-from app.settings.controls import field_label
 from experiments.runs.figures import FIGURES
 from experiments.viewer.html_table import Html, html_table
+from experiments.wording.field_labels import field_label
 
 COMPARED = (
     *("held_out_loss", "accuracy", "r2", "samples", "updates", "seconds", "bytes", "flops"),

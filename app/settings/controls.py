@@ -20,20 +20,9 @@ from experiments.specification import catalogue
 from experiments.specification.experiment import NESTED, OWN, Experiment, settings_of
 from experiments.specification.faults import FaultSetting
 from experiments.wording import units
+from experiments.wording.field_labels import field_label
 from experiments.wording.sentences import capital
 from knobs import Knobs, local
-
-WORDS = {
-    "batch": "batch size",
-    "per_node": "ranks per node",
-    "nics": "NICs per node",
-    "sync_batch_norm": "synchronised batch norm",
-    "slow": "slow ranks",
-    "pause": "paused ranks",
-    "crash": "lost ranks",
-    "seconds": "time budget",
-}
-"""Labels of fields of Experiment whose names alone are unclear."""
 
 SELF = "this machine's own"
 DELAY = ("latency",)
@@ -97,12 +86,6 @@ class Control:
         if self.unit == "bytes/s":
             return units.rate(value)
         return units.count(value) if self.whole else units.number(value)
-
-
-def field_label(name: str) -> str:
-    """Return a field's name in words; names from the literature, such as n_push, stay unchanged."""
-    literal = min(map(len, name.split("_"))) == 1
-    return WORDS.get(name) or (name if literal else name.replace("_", " "))
 
 
 @cache

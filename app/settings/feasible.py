@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from app.settings import controls
 from experiments.execution.run import check
 from experiments.specification.experiment import OWN, Experiment
+from experiments.wording.field_labels import field_label
 
 MOST_NUMBERS = 1_000_000  # of the data, and
 MOST_OPS = 10_000  # of a pipeline's plan that the server makes itself, in a tenth of a second
@@ -27,10 +27,10 @@ class Mend(NamedTuple):
     def label(self) -> str:
         """The label of its button: "Use 8 workers", "Leave out lost ranks"."""
         if self.value == "":
-            return f"Leave out {controls.field_label(self.name)}"
+            return f"Leave out {field_label(self.name)}"
         if self.name == "workers":
             return f"Use {self.value:,} worker{'s' * (self.value != 1)}"
-        return f"Use {controls.field_label(self.name)} {self.value:,}"
+        return f"Use {field_label(self.name)} {self.value:,}"
 
 
 class Reason(NamedTuple):

@@ -196,14 +196,14 @@ class Training(AccumulatedUpdates):
             if len(self.where[rank, t]) > 1 or not np.array_equal(self.where[rank, t][0], self.models[t]):
                 return f"rank {rank} computed gradients of update {t + 1} at a model other than the one before it"
         moved = (self.models[t + 1] - self.models[t]).astype("f8")
-        off = moved - self._wanted(t, self.mean)
-        if not self._is_near(moved, self._wanted(t, self.mean)):
+        wanted = self._wanted(t, self.mean)
+        if not self._is_near(moved, wanted):
             if self._is_near(moved, self._wanted(t, self.mean_of_means)):
                 return (
                     f"update {t + 1} is Adam's with the mean of its mini-batches' means: one of {min(self.samples)} "
                     f"sample counts as much there as one of {max(self.samples)}"
                 )
-            pieces = np.array_split(np.abs(off), self.ranks)
+            pieces = np.array_split(np.abs(moved - wanted), self.ranks)
             worst = max(
                 range(self.ranks), key=lambda rank: float(np.nan_to_num(pieces[rank], nan=np.inf).max(initial=0))
             )

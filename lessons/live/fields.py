@@ -4,12 +4,12 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from experiments.specification import catalogue
 from experiments.specification.experiment import Experiment, settings_of
+from experiments.wording.field_labels import field_label
 from experiments.wording.sentences import capital
 from knobs import Knobs
 
 MOST = {"workers": 32, "steps": 1000, "batch": 1024}
 """Largest values of a page, where Python is slower."""
-LABELS = {"slow": "slow ranks", "crash": "lost ranks", "pause": "paused ranks", "batch": "batch size"}
 
 
 class Field(NamedTuple):
@@ -42,7 +42,7 @@ def _field(experiment: Experiment, name: str, value: Any) -> Field:
     extra = declared.json_schema_extra or {}
     unit = extra.get("unit", "")
     counted = f" ({unit})" if unit and unit != name else ""
-    label = capital(LABELS.get(name, name.replace("_", " "))) + counted
+    label = capital(field_label(name)) + counted
     common = {"name": name, "label": label, "value": value, "default": _plain(declared.default)}
     common["help"] = capital(declared.description or "") + "."
     if options := _options(kind, name):

@@ -51,3 +51,23 @@ def rates_are_stated(monkeypatch):
         return run(self, **values)
 
     monkeypatch.setattr(seeds.Seeded, "__call__", stating)
+
+
+@pytest.fixture
+def tab(site, browser):
+    """tab() opens a page of the book in a window without a network; what it asks of one, or complains of, fails."""
+    complaints = []
+    window = browser.new_context(offline=True, reduced_motion="reduce", viewport={"width": 1280, "height": 900})
+
+    def opened(name: str, before: str = ""):
+        page = window.new_page()
+        page.add_init_script(before)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda one: one.url.startswith(("http", "ws")) and complaints.append(one.url))
+        page.goto(f"{site.as_uri()}/{name}")
+        return page
+
+    yield opened
+    window.close()
+    assert complaints == []

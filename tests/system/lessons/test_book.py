@@ -68,25 +68,6 @@ def pages(site):
     return {path.name: Page(path.read_text("utf-8")) for path in site.glob("*.html")}
 
 
-@pytest.fixture
-def tab(site, browser):
-    """tab() opens a page of the book in a window without a network; what it asks of one, or complains of, fails."""
-    complaints = []
-    window = browser.new_context(offline=True, reduced_motion="reduce", viewport={"width": 1280, "height": 900})
-
-    def opened(name: str):
-        page = window.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.on("request", lambda one: one.url.startswith(("http", "ws")) and complaints.append(one.url))
-        page.goto(f"{site.as_uri()}/{name}")
-        return page
-
-    yield opened
-    window.close()
-    assert complaints == []
-
-
 @pytest.mark.slow
 def test_every_link_inside_the_book_leads_somewhere(site, pages):
     for name, page in pages.items():

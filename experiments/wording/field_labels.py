@@ -1,0 +1,19 @@
+"""What pages call the fields of an experiment."""
+
+WORDS = {
+    "batch": "batch size",
+    "per_node": "ranks per node",
+    "nics": "NICs per node",
+    "sync_batch_norm": "synchronised batch norm",
+    "slow": "slow ranks",
+    "pause": "paused ranks",
+    "crash": "lost ranks",
+    "seconds": "time budget",
+}
+"""Labels of fields of Experiment whose names alone are unclear."""
+
+
+def field_label(name: str) -> str:
+    """Return a field's name in words; names from the literature, such as n_push, stay unchanged."""
+    literal = min(map(len, name.split("_"))) == 1
+    return WORDS.get(name) or (name if literal else name.replace("_", " "))
