@@ -48,7 +48,7 @@ COMPILED: dict[Callable, Callable[..., Any]] = {
 
 
 def can_compile(network: Network, faults: Faults) -> bool:
-    """Return whether there is a compiled loop that can simulate the collectives of such a run.
+    """Return whether a compiled loop can simulate the collectives of this run.
 
     It cannot handle ranks that crash or pause, nor links with a CPU cost per byte. It records a rank's messages in the
     order of sending, so with several ranks per node it needs a positive overhead: otherwise two messages can be sent at

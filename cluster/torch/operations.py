@@ -1,4 +1,4 @@
-"""Torch operations: which take time, which are slow, and how many bytes they move."""
+"""Torch operations: which of them take time, which are slow, and how many bytes each moves."""
 
 from __future__ import annotations
 

@@ -50,10 +50,10 @@ class Learning:
     arrows      (k, 2) points that stale updates lead from and to, `applied` (k,) when
     shares      of the squared distances from the final model, what each direction of the plane holds
     ground      the loss on the plane; all NaN if that would take too long
-    every       the path has one in this many gradients of a rank
+    every       how many gradients of a rank there are for each one in the path
     assembled   whether ranks report parts of the model, so that its path is that of the evaluated models
     blown       s after which the loss stays above BLOWN times the first and the next moves may leave the picture;
-    infinite if it never does
+                infinite if it never does
     """
 
     ranks: int

@@ -27,7 +27,7 @@ LIMITS = ((1e8, 1e15), (1e8, 1e14), (1e-7, 1e-3), (1e-7, 1e-3), (1e-8, 1e-4), (1
 
 
 def fit_device(works: dict[str, StepWork], took: dict[str, float]) -> ScriptDevice:
-    """Return the device on which the steps of all programs take about as long as measured, in s."""
+    """Return the device whose predicted step times come closest to the measured ones, in s."""
     from scipy.optimize import least_squares
 
     start, bounds = np.log([60e9, 15e9, 2e-6, 2e-6, 5e-7, 4.0]), tuple(np.log(np.array(LIMITS).T))

@@ -28,7 +28,7 @@ class Run(Holdings):
 
     losses       columns of tracing.LOSSES: rank, step, samples, seconds, loss; one row per mini-batch
     evaluations  columns seconds, step, samples, bytes, loss, accuracy, spread: the reported model on held-out data;
-    spread is how far apart the replicas are of which it is the mean
+                 spread is how far apart the replicas are whose mean it is
     applied      columns of tracing.APPLIED: rank, seconds, staleness
     measures     columns of tracing.MEASURES, quantity indexing `quantities`: what the method itself measured
     memory       columns of tracing.MEMORY, kind indexing tracing.HELD: what ranks hold, and since when
@@ -38,8 +38,8 @@ class Run(Holdings):
     status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
     fatal_loss   (rank, seconds) of the loss that ended the run, None if none did
     waits        what ranks waited for when the run ended in a deadlock; is not stored
-    gpus         how many GPUs the ranks had, 0 if they computed on the CPU for lack of GPUs; None if the run asked for
-    none
+    gpus         how many GPUs the ranks had, or 0 if they computed on the CPU because there were too few; None if the
+                 run did not ask for GPUs
     parameters   the final model, (d,), None if the run ended before there was one
     held_out_samples   the number of samples behind accuracy, 0 without accuracy
     target_variance    variance of a regression's held-out numbers, None otherwise

@@ -34,7 +34,7 @@ def replayed(run, modules: int) -> float:
 
 
 def edge(run, modules: int) -> float:
-    """Return how many times as large a step fresh errors allow as those that reach the first of that many modules."""
+    """Return by what factor fresh errors allow a larger step than those that reach the first of this many modules."""
     return largest_rate(0) / largest_rate(modules - 1)
 
 

@@ -190,8 +190,9 @@ def unlike_neighbours(run):
 
 
 def _tracking(comm, task, s):
-    """Train like a worker of D-PSGD, but along y, which starts as the worker's own gradient, is mixed as x is, and adds
-    how each gradient differs from the last: gradient tracking, DIGing of Nedic, Olshevsky & Shi, 2017.
+    """Gradient tracking: DIGing of Nedic, Olshevsky & Shi, 2017. Train like a worker of D-PSGD, but along y.
+
+    It starts as the worker's own gradient and is mixed as x is; then each new gradient adds its change from the last.
     """
     graph = neighbours(s.topology, comm.size, s.edges)
     share = mixing(graph)[comm.rank]

@@ -2,9 +2,10 @@
 
     limits         CPU time, memory, files of 0 bytes, few open files, no core dump: everywhere
     system calls   (seccomp, Linux) only those that computing and reading files need. None of them creates a process,
-    opens a socket, sends a signal, or opens a file for writing; all others fail as if unknown
+                   opens a socket, sends a signal, or opens a file for writing; all others fail as if unknown
     files          (Landlock, Linux) only Python's and NumPy's own files can be read (`reachable.py`), neither ours nor
-    the reader's. Where `bubblewrap.py` works, it does this instead, and hides network and processes, too
+                   the reader's. Where `bubblewrap.py` works, it does this instead, and hides network and
+                   processes, too
 
 A process confines itself, after it has loaded what it needs and before it loads the program; there is no way back.
 `confine` returns which of the three hold, and by which mechanism.

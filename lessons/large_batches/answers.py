@@ -49,7 +49,7 @@ def rule(run, batch: int) -> str:
 
 
 def gain(run, critical: int, batch: int) -> float:
-    """Return what the best step of a batch gains, as a percentage of the most that any step can gain."""
+    """Return what the best step of a batch gains, as a percentage of the most any step can gain."""
     return 100 / (1 + critical / batch)
 
 

@@ -311,7 +311,7 @@ def gather(run, per_write, rate, seed):
 
 
 def samples_until_near(done):
-    """Return the samples until the gap is NEAR, on the line between two points of its logarithm; or infinity."""
+    """Return how many samples it takes until the gap is NEAR, interpolated in its logarithm, or infinity."""
     gap, samples = np.log(done.evaluations["loss"] / NEAR), done.evaluations["samples"]
     near = np.flatnonzero(gap <= 0)
     if not len(near):

@@ -55,7 +55,7 @@ def gain(run, **values):
 
 
 def _distances(done):
-    """Return the distances from the optimum at 0, after every block."""
+    """Return the distance from the optimum, which is 0, after each block."""
     return np.sqrt(2 * done.evaluations["loss"])
 
 
