@@ -44,3 +44,10 @@ def browser():
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         yield Browser(browser)
         browser.close()
+
+
+COMPUTED = """box => new Promise((done) => {
+  box.addEventListener("computed", ({ detail }) => done(detail), { once: true });
+  (box.querySelector("[type=submit]") ?? box.querySelector("button")).click();
+})"""
+"""Press the button of a box of the book that computes, and wait for what it computed."""

@@ -17,12 +17,9 @@ from playwright.sync_api import sync_playwright
 from lessons import book
 from lessons.book.paper import BROWSERS
 from lessons.live import distribution
+from tests.chromium import COMPUTED
 
 RUNS = 4
-COMPUTED = """box => new Promise((done) => {
-  box.addEventListener("computed", ({ detail }) => done(detail), { once: true });
-  box.querySelector("[type=submit]").click();
-})"""
 WATCH = """() => {
   window.longest = 0;
   new PerformanceObserver((seen) => seen.getEntries().forEach((task) => {

@@ -7,13 +7,9 @@ from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 from lessons import book
 from lessons.live import distribution
-from tests.chromium import JOURNEY
+from tests.chromium import COMPUTED, JOURNEY
 
 pytestmark = JOURNEY
-COMPUTED = """box => new Promise((done) => {
-  box.addEventListener("computed", ({ detail }) => done(detail), { once: true });
-  (box.querySelector("[type=submit]") ?? box.querySelector("button")).click();
-})"""
 FRAME = 100  # ms for which a page may not answer while it computes
 WATCH = """() => {
   window.longest = 0;
