@@ -22,7 +22,7 @@ The last three, and all 16-bit rates, were checked in November 2026 against quot
 sheets themselves.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from knobs import match_name, numbers
 
@@ -36,6 +36,7 @@ class Device:
     overhead: float  # s per kernel call
     source: str = ""
     half: float = 0.0  # FLOP/s of products of 16-bit matrices; 0: no faster than in float32
+    is_asynchronous: bool = False  # a GPU: the host only queues kernels, and runs ahead of them
 
     def seconds(self, flops: float, nbytes: float, itemsize: int = 4) -> float:
         """Return the time of one kernel call, in s. `itemsize` is that of a matrix product's numbers, in bytes."""
@@ -69,9 +70,7 @@ class Bill:
         return seconds
 
 
-DEVICES: dict[str, Device] = {
-    "laptop": Device(40e9, 15e9, 1e-6, "one core, sustained: our choice"),
-    "Xeon": Device(14 * 2.6e9 * 32, 76.8e9, 1e-6, "Intel ARK, E5-2690 v4, all 14 cores: peak"),
+GPUS = {
     "K40": Device(4.29e12, 288e9, 5e-6, "NVIDIA Tesla K40 board specification: peak"),
     "P100": Device(10.6e12, 732e9, 5e-6, "NVIDIA Tesla P100 data sheet, SXM2: peak", 21.2e12),
     "V100": Device(15.7e12, 900e9, 5e-6, "NVIDIA V100 data sheet, SXM2: peak", 125e12),
@@ -82,6 +81,11 @@ DEVICES: dict[str, Device] = {
     "MI300X": Device(
         304 * 2.1e9 * 256, 5.3e12, 5e-6, "AMD Instinct MI300X of 2023, 304 units at 2.1 GHz: peak", 304 * 2.1e9 * 2048
     ),
+}
+DEVICES: dict[str, Device] = {
+    "laptop": Device(40e9, 15e9, 1e-6, "one core, sustained: our choice"),
+    "Xeon": Device(14 * 2.6e9 * 32, 76.8e9, 1e-6, "Intel ARK, E5-2690 v4, all 14 cores: peak"),
+    **{name: replace(gpu, is_asynchronous=True) for name, gpu in GPUS.items()},
 }
 
 

@@ -106,6 +106,7 @@ def _clock(real: Callable[[], Any], unit: float = 0.0) -> Callable[[], Any]:
         if not mine:
             return real()
         mine.pricer.charge()
+        mine.pricer.join()
         return int(mine.rank.now / unit) if unit else mine.rank.now
 
     return now
@@ -116,8 +117,9 @@ def _sleep(seconds: float, real: Callable[[float], None] = time.sleep) -> None:
     if not mine:
         real(seconds)
         return
-    rank = mine.rank
-    start, rank.now = rank.now, rank.now + max(0.0, float(seconds))
+    rank, pricer = mine.rank, mine.pricer
+    pricer.host = (pricer.host if pricer.runs_ahead else rank.now) + max(0.0, float(seconds))
+    start, rank.now = rank.now, max(rank.now, pricer.host)
     rank.span(IDLE, start, rank.now, "sleep")
     if rank.interruptible:
         rank.interrupt()

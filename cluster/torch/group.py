@@ -75,11 +75,11 @@ class Group(Collectives):
                 f"rank {self.world_rank} calls {call}{at_line(process)}, but {self.describe()} has {self._size} ranks; "
                 f"use a root from 0 to {self._size - 1}."
             )
-        current_stream().wait_for(payload)
+        begins = current_stream().begin(payload)
         self.calls += 1
         key = self.label, tuple(self.members), self.calls
         meeting = pending.get(key) or pending.setdefault(key, Meeting(self, call))
-        if meeting.join(self, call, payload, process.rank.now):
+        if meeting.join(self, call, payload, begins):
             del pending[key]
             with process.pricer.pause():
                 meeting.finish(durations, work)

@@ -98,8 +98,9 @@ class Meeting:
         except RuntimeError as error:
             raise ClusterError(f"{self.call} of {self._group.describe()}: {error}") from error
         self.joined = {}  # the tensors of all ranks
+        queue = self._group.process.sim.queue
         for place, actor in self.waiters:
-            actor.rank.sim.queue.push(max(ends[place], actor.now), actor)
+            queue.push(max(ends[place], actor.now, queue.now), actor)
 
     def missing(self) -> Iterator[str]:
         """Yield a sentence on the ranks that have not arrived, for each place where they are."""

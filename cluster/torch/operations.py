@@ -16,6 +16,12 @@ NO_WORK = {
 }
 """Operations, other than views, that only create or read a tensor's metadata."""
 
+READS = {
+    *(aten._local_scalar_dense.default, aten.equal.default, aten.nonzero.default, aten.masked_select.default),
+    *(aten._unique2.default, aten.unique_dim.default, aten.unique_consecutive.default),
+}
+"""Operations whose result the host needs: a number, or the size of a tensor."""
+
 SLOW = (
     *("exp", "log", "tanh", "sigmoid", "silu", "gelu", "erf", "softmax", "softplus", "sum", "mean", "norm", "pool"),
     *("scaled_dot_product", "cumsum", "sort", "topk"),
@@ -29,6 +35,7 @@ class Operation(NamedTuple):
     works: bool  # reads or writes numbers, rather than only returning a view
     is_slow: bool
     is_fresh: bool  # its results have storage of their own
+    is_read: bool  # the host waits for its result
     is_block: bool  # the start or the end of a record_function
     flops: Callable[..., int] | None
 
@@ -47,6 +54,7 @@ def operation(func: Any) -> Operation:
             works=works,
             is_slow=works and any(part in name for part in SLOW),
             is_fresh=works and all(one.alias_info is None for one in returns),
+            is_read=func in READS,
             is_block=func.namespace == "profiler",
             flops=flop_registry.get(func._overloadpacket),
         )

@@ -35,14 +35,20 @@ real_time = time.thread_time  # a script's `time` is virtual, this one is real
 
 
 class Pricer:
-    """Charges a rank for its work. `operations` counts those of all ranks, which shows that a run is alive."""
+    """Charges a rank for its work. `operations` counts those of all ranks, which shows that a run is alive.
+
+    If the host `runs_ahead` of its device, as with a GPU, the rank's time is the device's, and `host` is when the host
+    last waited for it, in s.
+    """
 
     operations = 0
+    runs_ahead = False
 
     def __init__(self, rank: Rank):
         self.rank, self.activity, self.activations = rank, Activity(), Activations()
         self.calls = PythonCalls()
         self.paused = False
+        self.host = 0.0
         self.poll: Callable[[], None] = lambda: None  # called after each operation that is priced
 
     def charge(self) -> None:
@@ -50,6 +56,21 @@ class Pricer:
 
     def skip(self) -> None:
         """Do not charge for anything since the last call of `charge`."""
+
+    def join(self, time: float | None = None) -> None:
+        """Let the host wait for the default stream, or for an operation that is over at `time`, in s."""
+        self.host = max(self.host, self.rank.now if time is None else time)
+        self.wait_until(self.host)
+
+    def wait_until(self, time: float) -> None:
+        """Let the default stream wait until `time`, in s, for the host or an operation of another stream."""
+        rank = self.rank
+        if self.runs_ahead and time > rank.now:
+            kind, label = self.activity.now()
+            rank.span(kind, rank.now, time, label)
+            rank.now = time
+            if rank.interruptible:
+                rank.interrupt()
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
@@ -74,6 +95,7 @@ class Roofline(Pricer, TorchDispatchMode):
         Pricer.__init__(self, rank)
         self.device: ScriptDevice = with_free_python(rank.sim.device)
         self._measured = self.device.is_measured
+        self.runs_ahead = self.device.is_asynchronous
 
     def __enter__(self) -> Roofline:
         super().__enter__()
@@ -110,7 +132,7 @@ class Roofline(Pricer, TorchDispatchMode):
             return NotImplemented  # so that DTensor and similar types become operations on local tensors
         known = operation(func)
         if known.works:
-            current_stream().wait_for(args)
+            current_stream().begin(args)
         calls.ours += calls.made - before + OF_TORCH
         out = func(*args, **kwargs)
         before = calls.made
@@ -123,6 +145,8 @@ class Roofline(Pricer, TorchDispatchMode):
             self._block(func, args)
         elif self._measured:
             self._advance(self.device.of_view() + self._of_python(before))
+        if known.is_read and self.runs_ahead and not (self.paused or self.activity.updating):
+            self.join(current_stream().begin(args))  # an optimizer reads only counters, which are the host's
         calls.ours += calls.made - before
         return out
 
@@ -154,7 +178,10 @@ class Roofline(Pricer, TorchDispatchMode):
         """Let the rank work for this long."""
         if not seconds:
             return
-        rank = self.rank
+        rank, stream = self.rank, current_stream()
+        if stream.runs_beside:
+            stream.advance(seconds * rank.slowness())
+            return
         start = rank.now
         rank.now += seconds * rank.slowness()
         if rank.interruptible and working:

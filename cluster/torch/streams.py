@@ -4,47 +4,80 @@ FSDP2 asks the module of its device, here torch.cpu, for streams. If a side stre
 records that. The default stream blocks the rank when it waits for the side stream, or for an event recorded on it.
 Until then its computation overlaps with the collective.
 
-An operation of a side stream that needs a tensor still in transit waits for it at once, which is correct, but does not
-overlap.
+On a CPU a rank executes one operation after the other, so a collective begins when Python reaches it. An operation of
+a side stream that needs a tensor still in transit waits for it at once, which is correct, but does not overlap.
+
+On a GPU the host only queues operations. So a rank's time is that of its device's default stream, and a side stream
+has a time of its own: what is issued to it begins when what it waits for is over, which may be before the end of
+what the default stream has been given earlier. Queueing takes no time. The host waits only where the script reads a
+result, a clock, or an event (`Pricer.join`), and nothing issued later can begin before that.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cluster.torch.process import current, this
 from cluster.torch.replaced import replace_names
 
 if TYPE_CHECKING:
-    from cluster.torch.work import PendingWork
+    from cluster.torch.work import CollectiveWork
 
 
 class VirtualStream:
-    """A stream of operations. Only side streams have works `under_way`."""
+    """A stream of operations. Only side streams have works `under_way`, and, on a GPU, a time of their own."""
 
     def __init__(self, priority: int = -1, is_side: bool = True):
         self.is_side = is_side
-        self._pending: list[PendingWork] = []
+        self._pending: list[CollectiveWork] = []
+        self._free = 0.0
 
-    def under_way(self) -> list[PendingWork]:
+    @property
+    def free(self) -> float:
+        """When the operations issued so far are over, in s, other than collectives under way."""
+        return self._free if self.is_side or not current() else this().rank.now
+
+    @property
+    def runs_beside(self) -> bool:
+        """True for a side stream of a GPU, whose operations take no time of the default stream."""
+        return self.is_side and this().pricer.runs_ahead
+
+    def begin(self, arguments: Any) -> float:
+        """Return when an operation on these arguments begins if it is issued now, in s. It may have to wait."""
+        if not self.runs_beside:
+            self._wait_for(arguments)
+            return this().rank.now
+        self._free = max([self._free, this().pricer.host, *(work.settle() for work in self.under_way())])
+        return self._free
+
+    def advance(self, seconds: float) -> None:
+        """Let an operation that has begun take this long."""
+        self._free += seconds
+
+    def under_way(self) -> list[CollectiveWork]:
         """Return the collectives for which this stream waits."""
         self._pending = [work for work in self._pending if not work.done]
         return list(self._pending)
 
-    def take(self, works: Iterable[PendingWork]) -> None:
-        """Wait for these: a side stream records them, the default one blocks the rank."""
+    def take(self, works: Iterable[CollectiveWork], time: float) -> None:
+        """Wait for these, and until `time`, in s: a side stream records it, the default one blocks the rank."""
         for work in works:
             if not self.is_side:
                 work.block()
             elif work not in self._pending:
                 self._pending.append(work)
+        if self.is_side:
+            self._free = max(self._free, time)
+        else:
+            this().pricer.wait_until(time)
 
     def wait_stream(self, other: VirtualStream) -> None:
-        self.take(other.under_way())
+        self.take(other.under_way(), other.free)
 
     def record_event(self, event: VirtualEvent | None = None) -> VirtualEvent:
         event = event or VirtualEvent()
@@ -53,12 +86,12 @@ class VirtualStream:
 
     def wait_event(self, event: VirtualEvent | None) -> None:
         if event is not None:
-            self.take(event.works)
+            self.take(event.works, event.time)
 
     def synchronize(self) -> None:
-        _default().take(self.under_way())
+        self.record_event().synchronize()
 
-    def wait_for(self, arguments: Any) -> None:
+    def _wait_for(self, arguments: Any) -> None:
         """Block until these tensors have arrived, if any is still in transit in this stream."""
         works = self.under_way() if self._pending else []
         if works:
@@ -69,22 +102,28 @@ class VirtualStream:
 
 
 class VirtualEvent:
-    """A place in a stream."""
+    """A place in a stream: the collectives under way there, and when its other operations are over, in s."""
 
     def __init__(self, *_: Any, **__: Any):
-        self.works: list[PendingWork] = []
+        self.works: list[CollectiveWork] = []
+        self.time = 0.0
 
     def record(self, stream: VirtualStream | None = None) -> None:
-        self.works = (stream or current_stream()).under_way()
+        stream = stream or current_stream()
+        self.works, self.time = stream.under_way(), stream.free
 
     def wait(self, stream: VirtualStream | None = None) -> None:
-        (stream or current_stream()).take(self.works)
+        (stream or current_stream()).wait_event(self)
 
     def synchronize(self) -> None:
-        _default().take(self.works)
+        """Let the host wait for it."""
+        over = max([self.time, *(work.settle() for work in self.works)])
+        _default().wait_event(self)
+        this().pricer.join(over)
 
     def query(self) -> bool:
-        return all(work.is_completed() for work in self.works)
+        this().pricer.join()
+        return self.time <= this().rank.now and all(work.is_completed() for work in self.works)
 
 
 _HERE = threading.local()
@@ -112,6 +151,22 @@ def _stream(which: VirtualStream | None) -> Iterator[None]:
         _HERE.current = before
 
 
+def _synchronize(device: Any = None) -> None:
+    if mine := current():
+        mine.pricer.join()
+
+
+def _read(real: Callable) -> Callable:
+    """Return a method of tensors with which the host reads one, and so waits for it."""
+
+    def read(tensor: torch.Tensor, *args: Any, **options: Any) -> Any:
+        if (mine := current()) and mine.pricer.runs_ahead and not mine.pricer.paused:
+            mine.pricer.join(current_stream().begin(tensor))
+        return real(tensor, *args, **options)
+
+    return read
+
+
 def tensors(x: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors in nested lists of arguments."""
     if isinstance(x, torch.Tensor):
@@ -121,8 +176,10 @@ def tensors(x: Any) -> Iterator[torch.Tensor]:
             yield from tensors(part)
 
 
-def virtual_streams() -> contextlib.AbstractContextManager[None]:
-    """Give torch.cpu virtual streams during a run."""
-    return replace_names(
-        torch.cpu, Stream=VirtualStream, Event=VirtualEvent, stream=_stream, current_stream=current_stream
-    )
+@contextlib.contextmanager
+def virtual_streams() -> Iterator[None]:
+    """Give torch.cpu virtual streams during a run, and let a host wait for the tensors that it reads."""
+    reads = {name: _read(getattr(torch.Tensor, name)) for name in ("cpu", "numpy", "tolist", "__repr__")}
+    streams = {"Stream": VirtualStream, "Event": VirtualEvent, "stream": _stream, "current_stream": current_stream}
+    with replace_names(torch.cpu, **streams, synchronize=_synchronize), replace_names(torch.Tensor, **reads):
+        yield

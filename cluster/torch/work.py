@@ -118,14 +118,27 @@ class CollectiveWork(PendingWork):
         return ends[self.group.rank()] if ends else None
 
     def wait(self, timeout: Any = None) -> bool:
-        stream = current_stream()
+        stream, pricer = current_stream(), self.group.process.pricer
         if stream.is_side:
-            stream.take([self])  # the stream waits, not the rank
+            stream.take([self], 0.0)  # the stream waits, not the rank
         else:
             self.block()
+        if self._meeting.call.name == "barrier":
+            pricer.join(self.settle())
         return True
 
-    def _block(self) -> None:
+    def settle(self) -> float:
+        """Return when it ends, in s. Other ranks run until that is known, but the rank's time stays as it is."""
+        end = self.end()
+        if end is None:
+            process = self.group.process
+            process.enter()
+            end = self._known_end()
+            process.leave()
+        return end
+
+    def _known_end(self) -> float:
+        """Return when it ends, in s, once all ranks have joined. Raise RankLost if one of them never does."""
         meeting, process = self._meeting, self.group.process
         rank, queue, name = process.rank, process.sim.queue, meeting.call.name
         start = rank.now
@@ -141,15 +154,20 @@ class CollectiveWork(PendingWork):
                 rank.summing = None
             rank.collective = ""
         end = self.end()
-        if end is not None:
-            self._pay()
-            start = rank.now
         if end is None:
             lost = self._lost()
             assert lost
             rank.now = max(start, queue.now)
             rank.span(WAIT, start, rank.now, name)
             raise lost.loss(f"rank {rank.number} waits for it in {name} of {self.group.describe()}{at_line(process)}")
+        return end
+
+    def _block(self) -> None:
+        meeting, process = self._meeting, self.group.process
+        rank, name = process.rank, meeting.call.name
+        end = self._known_end()
+        self._pay()
+        start = rank.now
         if end > start:
             rank.now = end
             culprit, came = meeting.awaited[self.group.rank()]

@@ -72,13 +72,14 @@ def zero3(c: Case) -> float:
 def zero3_with_prefetching(c: Case) -> float:
     """Return the time of a step in which the next layer's weights arrive while a layer computes, in s.
 
-    In backward, a layer's gradient leaves through the same port at the same time.
+    The last layer's are freed after forward like all others, and fetched again. In backward, a layer's gradient leaves
+    through the same port at the same time.
     """
     gather = [c.ring(c.itemsize * layer.parameters) / 2 for layer in c.layers]  # or reduce-scatter
     work = [c.seconds([layer]) / 3 for layer in c.layers]
-    forward = gather[0] + sum(map(max, work, [*gather[1:], 0.0]))
+    forward = gather[0] + sum(map(max, work, [*gather[1:], gather[-1]]))
     port = [come + go for come, go in zip([0.0, *gather], [*gather[1:], 0.0], strict=False)]
-    backward = gather[-1] + sum(max(2 * w, busy) for w, busy in zip(work, port, strict=True)) + gather[0]
+    backward = sum(max(2 * w, busy) for w, busy in zip(work, port, strict=True)) + gather[0]
     return forward + backward
 
 

@@ -1,7 +1,5 @@
 """Three strategies as torch offers them, for a chain of dense layers: programs for `cluster.torch.simulate`."""
 
-from itertools import pairwise
-
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -33,11 +31,8 @@ def ddp(width: int, depth: int, batch: int, steps: int, bucket: float) -> None:
 def fsdp2(width: int, depth: int, batch: int, steps: int, bucket: float) -> None:
     dist.init_process_group("gloo")
     model = chain(width, depth)
-    layers = [fully_shard(layer) for layer in model]
-    for layer, after in pairwise(
-        layers
-    ):  # on a GPU the CPU runs ahead and asks for it early; a simulated rank does not
-        layer.set_modules_to_forward_prefetch([after])
+    for layer in model:
+        fully_shard(layer)
     fully_shard(model)
     train(model, width, batch, steps)
 

@@ -75,14 +75,14 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
 def torch_beside_ours(run):
     """Eight dense layers of 128, 256 samples on each of eight ranks, Adam, over 1 GbE. Torch's programs are run on
     simulated machines: gradients are computed, time is virtual. Ours send the messages and train nothing. In both, a
-    rank computes at 20 GFLOP/s, and nothing else about a kernel takes time. Torch's steps include the update, and skip
-    the gradient of the first layer's inputs, which nobody needs.
+    rank computes at 20 GFLOP/s on a device that queues its kernels, as a GPU does, and nothing else about a kernel
+    takes time. Torch's steps include the update, and skip the gradient of the first layer's inputs, which nobody needs.
     """
     # with torch, which takes seconds to import
     from cluster.torch import simulate
     from lessons.choosing.torch_programs import PROGRAMS
 
-    free = Device(FLOPS, 1e18, 0.0)
+    free = Device(FLOPS, 1e18, 0.0, is_asynchronous=True)
     for strategy in LIBRARY:
         short, long = (
             simulate(
