@@ -6,7 +6,7 @@ from lessons.choosing.case import Case
 from lessons.choosing.experiments.digits import TRIED, to_the_loss
 from lessons.choosing.experiments.replicas import where_to_cut
 from lessons.choosing.experiments.seconds import tensor_cores
-from lessons.choosing.strategies import CLOSED_FORMS
+from lessons.choosing.strategies import CLOSED_FORMS, fits
 from lessons.figure import value
 from theory import published_models, zero_memory
 
@@ -19,10 +19,12 @@ def per_weight(run, side: int) -> int:
     return side * side
 
 
-def fastest(run, network: str) -> str:
-    """Return the strategy with the most samples per second of VGG-16."""
-    case = Case("VGG-16", "V100", NAMED[network], batch=32)
-    return min(CLOSED_FORMS, key=lambda name: CLOSED_FORMS[name](case)).split()[0]
+def fastest(run, what: str) -> str:
+    """Return the strategy with the most samples per second of those that fit."""
+    network = NAMED[what.partition("over ")[2]]
+    case = Case("VGG-16", "V100", network, batch=32) if "VGG" in what else Case("GPT-2 XL", "V100", network, batch=1)
+    allowed = (name for name in CLOSED_FORMS if fits(case, name))
+    return min(allowed, key=lambda name: CLOSED_FORMS[name](case)).split()[0]
 
 
 def cut(run, network: str, precision: str) -> str:

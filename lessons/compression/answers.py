@@ -63,7 +63,7 @@ def noise(run, noise: float, workers: int, gradient: str) -> str:
 
 def sign_rate(run, sent: str) -> str:
     """Return where the best rate is, as a fraction of SGD's."""
-    part = 1 / 10 if "sum over ten" in sent else best_rate(run, VOTE if "votes" in sent else SIZES) / best_rate(run)
+    part = 1 / 8 if "added up" in sent else best_rate(run, VOTE if "votes" in sent else SIZES) / best_rate(run)
     return "alike" if 1 / 4 <= part <= 4 else "fiftieth" if part <= 1 / 50 else "tenth"
 
 

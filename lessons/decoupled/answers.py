@@ -1,7 +1,6 @@
 """Answers to the quiz on decoupled learning: closed forms, and the chapter's own measurements."""
 
 from lessons.decoupled.experiments import at_best, errors, final_loss, lately, races, stacks
-from lessons.figure import value
 from theory.delay import largest_rate
 
 
@@ -45,31 +44,34 @@ def stacked(run, learns: str) -> str:
     return "alike" if eight > two - 0.03 else "little" if eight > two - 0.05 else "loses"
 
 
-def angle(run, when: str) -> str:
+def angle(run, when: str, layers: str) -> str:
     """Return the range in which the angle between a step and the gradient is."""
-    degrees = value(errors.alignment.rows(run), "degrees", feedback="DFA", steps=0 if "first" in when else 300)
-    return (
-        "right" if abs(degrees - 90) < 10 else "acute" if 35 < degrees < 75 else "small" if degrees <= 35 else "obtuse"
-    )
+    steps = 0 if "first" in when else 300
+    degrees = errors.angle(run, steps, direct=True, hidden="hidden" in layers)
+    return "right" if abs(degrees - 90) < 10 else "acute" if 35 < degrees < 75 else "small"
 
 
 def race(run, method: str) -> str:
     """Return how the final loss of a method compares with that of back-propagation after as many steps."""
     name = {"old": "old errors", "losses": "own loss", "random": "random errors"}[method.split()[0]]
     ratio = _end(run, name) / _end(run, "back-propagation")
-    return "lower" if ratio < 2 / 3 else "alike" if ratio < 4 / 3 else "higher" if ratio < 4 else "hopeless"
+    return "lower" if ratio < 2 / 3 else "alike" if ratio < 4 / 3 else "higher"
 
 
-def control(run, rival: str) -> str:
+def control(run, data: str, rival: str) -> str:
     """Return how the final loss compares with a rival's if only the last module is trained."""
-    ratio = _end(run, "frozen") / _end(run, "old errors" if "old" in rival else "back-propagation")
-    return "lower" if ratio < 2 / 3 else "alike" if ratio < 3 / 2 else "higher" if ratio < 5 else "guessing"
+    frozen, other = (
+        _end(run, method, spirals="spirals" in data)
+        for method in ("frozen", "old errors" if "old" in rival else "back-propagation")
+    )
+    return "lower" if frozen < 2 / 3 * other else "alike" if frozen < 3 / 2 * other else "higher"
 
 
-def _end(run, method):
-    """Return the final loss of a method of the race at its best rate."""
-    values, rates = races.RACE[method]
-    return final_loss(at_best(run, rates, **races.RACING, **values)[1])
+def _end(run, method, spirals=False):
+    """Return the final loss of a method of the race, or on spirals, at its best rate."""
+    where, methods = (races.SPIRALS, races.ON_SPIRALS) if spirals else (races.RACING, races.RACE)
+    values, rates = methods[method]
+    return final_loss(at_best(run, rates, **where, **values)[1])
 
 
 def cnn(run, method: str) -> str:

@@ -91,13 +91,14 @@ def gain(run, gradient: int, exchange: int, accumulate: int) -> float:
 
 
 def loss(run, accumulate: int, after: str) -> str:
-    """Return how the held-out loss compares with that of an update for every mini-batch, at the same rate."""
+    """Return how the held-out loss compares with that of an update for every mini-batch, at a rate of 0.1."""
     few = 64
+    others = accumulate, few if "mini" in after else few * accumulate, 0.2 if "twice" in after else 0.1
     ends = [
         run(
-            algorithm="accumulation", accumulate=one, learning_rate=0.1, workers=8, batch=8, steps=steps, evaluations=1
+            algorithm="accumulation", accumulate=one, learning_rate=rate, workers=8, batch=8, steps=steps, evaluations=1
         ).summary["held_out_loss"]
-        for one, steps in ((1, few), (accumulate, few if "mini" in after else few * accumulate))
+        for one, steps, rate in ((1, few, 0.1), others)
     ]
     ratio = ends[1] / ends[0]
     return "higher" if ratio > 1.33 else "lower" if ratio < 0.75 else "alike"

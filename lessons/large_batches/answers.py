@@ -20,16 +20,17 @@ def same_rate(run, batch: str) -> str:
     return min(at, key=lambda key: abs(log(reached / small[at[key] // 2 : at[key]].mean())))
 
 
-def knee(run, batch: int) -> str:
-    """Return how the error of a batch at k times the rate compares with that of the small one."""
-    small, large = (experiments.train_at_scaled_rate(run, one, base_batch=16)[0] for one in (16, batch))
-    more = large - small
-    return "better" if more < -1.5 else "alike" if more < 1.5 else "worse" if more < 40 else "lost"
+def knee(run, batch: int, rate: str) -> str:
+    """Return how the error of a batch at k times the rate, or at the same, compares with that of the small one."""
+    base_batch = 16 if "linear" in rate else batch
+    small = experiments.train_at_scaled_rate(run, 16, base_batch=16)[0]
+    more = experiments.train_at_scaled_rate(run, batch, base_batch=base_batch)[0] - small
+    return "alike" if more < 1.5 else "worse" if more < 20 else "lost"
 
 
-def rate(run, workers: int, rule: str) -> float:
+def rate(run, workers: int, optimiser: str) -> float:
     """Return the rate for `workers` times the batch, if it was 0.1."""
-    return 0.1 * (workers if rule == "linear" else sqrt(workers))
+    return 0.1 * (workers if optimiser == "SGD" else sqrt(workers))
 
 
 def start(run) -> str:

@@ -255,8 +255,11 @@ def tensor_inside_the_node(run):
             }
 
 
-def step_on_nodes(run, node, tensor):
-    """Return the run of a step on nodes of this many ranks, where `tensor` of them split every matrix."""
+def step_on_nodes(run, node, tensor, batch=4):
+    """Return the run of a step on nodes of this many ranks, where `tensor` of them split every matrix.
+
+    `batch` is the number of sequences for each rank.
+    """
     return run(
         algorithm="three_d",
         learning_rate=0.3,
@@ -268,7 +271,7 @@ def step_on_nodes(run, node, tensor):
         stages=1,
         chunks=1,
         workers=8,
-        batch=4 * tensor,
+        batch=batch * tensor,
         steps=1,
         evaluations=1,
         network="1GbE",

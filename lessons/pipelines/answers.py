@@ -29,11 +29,12 @@ def idle(run, stages: int, chunks: int) -> float:
 
 
 IDEAL = {"network": "ideal", "device": "40e9:1e15:0"}  # arithmetic alone takes time
+SLOW_TO_START = {"network": "ideal", "device": "40e9:1e15:1e-3"}  # a start takes 1 ms
 
 
 def thinnest(run, stages: int, machines: str) -> str:
     """Return into how many micro-batches to cut a mini-batch of 256 for the most speed."""
-    where = IDEAL if machines.startswith("ideal") else {}
+    where = {"ideal": IDEAL, "slow": SLOW_TO_START}.get(machines.split()[0].rstrip(":"), {})
     tried = {chunks: experiments.in_pieces(run, stages, chunks, **where) for chunks in (1, 8, 256)}
     speeds = {chunks: experiments.speed(done) for chunks, done in tried.items()}
     return {1: "whole", 8: "some", 256: "single"}[max(speeds, key=speeds.get)]
@@ -73,7 +74,7 @@ def latency(run, takes: str) -> str:
 
 def split(run, half: str) -> str:
     """Return what remains of the bubble of 1F1B if its backwards are split."""
-    late = {"as long as the other": 1.0, "hardly any time": 0.01}[half]
+    late = {"as long as the other": 1.0, "two fifths as long as the other": 0.4, "hardly any time": 0.01}[half]
     costs = {"F": 1.0, "I": 1.0, "W": late, "B": 1.0 + late}
     whole, halves = (sum(simulate(lists(name, 4, 8), costs).idle) for name in ("1f1b", "zb_h1"))
     left = halves / whole

@@ -22,11 +22,11 @@ def pass_time(run, slowed: int) -> float:
     return ends
 
 
-def price(run, portions: str) -> str:
-    """Return how a pass of eight equal workers changes if backups are started near its end."""
+def price(run, portions: str, workers: str) -> str:
+    """Return how a pass of eight workers changes if backups are started near its end."""
     values = {
         **LBFGS, "workers": 8, "portion": 23 if "small" in portions else 180, "every": 1, "memory": 0, "steps": 2,
-        "hidden": "128,128", "network": "ideal", "evaluations": 2,
+        "hidden": "128,128", "network": "ideal", "evaluations": 2, "slow": "8:30" if "thirty" in workers else "",
     }  # fmt: skip
     alone, copied = (run(**values, backups=backups) for backups in (False, True))
     ratio = float(copied.evaluations["seconds"][2] / alone.evaluations["seconds"][2])

@@ -17,9 +17,9 @@ LAWS = {
 }
 
 
-def slow(workers, many=0):
-    """Return the setting `slow` that makes all workers' gradients heavy, on the last `many` three times as heavy."""
-    return ",".join(f"{rank}:{HEAVY * (3 if rank > workers - many else 1)}" for rank in range(1, workers + 1))
+def slow(workers, many=0, times=3):
+    """Return the setting `slow` that makes all workers' gradients heavy, on the last `many` `times` as heavy."""
+    return ",".join(f"{rank}:{HEAVY * (times if rank > workers - many else 1)}" for rank in range(1, workers + 1))
 
 
 @figure(
@@ -186,9 +186,16 @@ def backups_against_the_tail(run):
             yield {"cluster": cluster, "backups": backups, "steps": steps, "seconds": seconds}
 
 
+MORE_CLUSTERS = {
+    "two slow machines": ("hpc", 2),
+    "eight slow machines": ("hpc", 8),
+    "eight machines that are a tenth slower": ("hpc", 8, 1.1),
+}  # asked for in the quiz
+
+
 def to_a_tenth(run, cluster, backups, machines=16):
     """Return (steps, seconds) until the loss is a tenth, if this many of the machines are not waited for."""
-    jitter, many = (CLUSTERS | {"two slow machines": ("hpc", 2), "eight slow machines": ("hpc", 8)})[cluster]
+    jitter, *slowed = (CLUSTERS | MORE_CLUSTERS)[cluster]
     share = (machines - backups) / machines
     done = run(
         **BOWL,
@@ -202,7 +209,7 @@ def to_a_tenth(run, cluster, backups, machines=16):
         backups=backups,
         learning_rate=0.02 * share,
         jitter=jitter,
-        slow=slow(machines, many),
+        slow=slow(machines, *slowed),
         steps=int(180 / share),
     )
     return _until(done, 0.1 * done.evaluations["loss"][0])

@@ -10,6 +10,7 @@ from workloads.batches import Batches
 STEPS = 200
 OLD_RATES = 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8
 TRIED = {1: OLD_RATES[2:], 4: OLD_RATES[2:], 8: OLD_RATES[:5]}
+TWO_HIDDEN = {"model": "mlp", "hidden": "64,64", "activation": "tanh"}
 
 
 @figure(
@@ -73,26 +74,35 @@ def _best(rows, modules):
 def alignment(run):
     """Digits, an MLP with two hidden layers of 64 neurons (tanh), 32 images, rate 0.1: the angle between a step of the
     hidden layers and the gradient of back-propagation for the same images, the mean of three steps."""
-    model = {"model": "mlp", "hidden": "64,64", "activation": "tanh"}
-    digits = workloads.find("digits")
-    workload = digits.build(digits.Settings(**model), np.dtype("float64"))
-    hidden = slice(0, workload.split(3)[2].offset)
     for feedback, direct in (("DFA", True), ("FA", False)):
         for steps in (0, 10, 30, 100, 300):
-            w = [_weights(run, workload, n, direct, model) for n in range(steps, steps + 4)]
-            angles = []
-            for n in range(3):
-                g = workload.gradient(w[n], workload.batch(_batch(run, workload, steps + n)))[1][hidden]
-                step = (w[n] - w[n + 1])[hidden]
-                angles.append(np.arccos(g @ step / np.linalg.norm(g) / np.linalg.norm(step)))
-            yield {"feedback": feedback, "steps": steps, "degrees": float(np.degrees(np.mean(angles)))}
+            yield {"feedback": feedback, "steps": steps, "degrees": angle(run, steps, direct)}
 
 
-def _weights(run, workload, steps, direct, model):
+def angle(run, steps, direct, hidden=True):
+    """Return the angle between a step and the gradient after this many steps, in degrees, the mean of three steps.
+
+    It is that of the two hidden layers together, or of the last layer.
+    """
+    digits = workloads.find("digits")
+    workload = digits.build(digits.Settings(**TWO_HIDDEN), np.dtype("float64"))
+    last = workload.split(3)[2].offset
+    part = slice(0, last) if hidden else slice(last, None)
+    w = [_weights(run, workload, n, direct) for n in range(steps, steps + 4)]
+    angles = []
+    for n in range(3):
+        g = workload.gradient(w[n], workload.batch(_batch(run, workload, steps + n)))[1][part]
+        step = (w[n] - w[n + 1])[part]
+        cosine = g @ step / np.linalg.norm(g) / np.linalg.norm(step)
+        angles.append(np.arccos(min(1.0, cosine)))  # rounding may lead beyond 1
+    return float(np.degrees(np.mean(angles)))
+
+
+def _weights(run, workload, steps, direct):
     if not steps:
         return workload.start(run.seed)
     return run(algorithm="feedback_alignment", direct=direct, workers=1, batch=32, steps=steps, evaluations=1,
-               learning_rate=0.1, precision="float64", network="ideal", **model).parameters  # fmt: skip
+               learning_rate=0.1, precision="float64", network="ideal", **TWO_HIDDEN).parameters  # fmt: skip
 
 
 def _batch(run, workload, number):
