@@ -27,7 +27,7 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
     order = np.random.default_rng(1797).permutation(len(x))
     train, test = order[:TRAIN], order[TRAIN:]
     model = models.build(settings, (1, 8, 8), 10, dtype)
-    return Supervised("digits", model, (x[train] / 16, target[train]), (x[test] / 16, target[test]))
+    return Supervised("digits", model, (x[train] / 16, target[train]), (x[test] / 16, target[test]), image=(8, 8))
 
 
 @cache

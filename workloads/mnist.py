@@ -48,7 +48,7 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
         notes = (f"mnist: only the t10k files were found; trained on {cut:,} of their images, evaluated on the rest.",)
     model = models.build(settings, (1, *x.shape[1:]), 10, dtype)
     scaled = [(np.divide(images, 255, dtype=dtype), labels) for images, labels in (train, test)]
-    return Supervised("mnist", model, *scaled, notes=notes)
+    return Supervised("mnist", model, *scaled, notes=notes, image=x.shape[1:])
 
 
 def pair(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:

@@ -14,12 +14,30 @@ class Supervised(Workload):
 
     `train` and `test` are pairs (x, target). x is reshaped to the model's inputs, and both are cast to its dtype,
     except for integers, which are tokens or classes. `notes` are shown with the results.
+
+    What people see of a sample: `labels` are the names of the classes, by default their numbers; `image` is the
+    (height, width) of a sample that is one; `examples`, each with a text for each of `columns`, are the first held-out
+    samples of a table; `unit` is the mean and standard deviation of a number to estimate, before it was standardised.
     """
 
     shuffle = True
 
-    def __init__(self, name: str, model: Sequential, train: tuple, test: tuple, notes: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        name: str,
+        model: Sequential,
+        train: tuple,
+        test: tuple,
+        notes: tuple[str, ...] = (),
+        *,
+        labels: tuple[str, ...] = (),
+        image: tuple[int, ...] = (),
+        columns: tuple[str, ...] = (),
+        examples: Sequence[tuple[str, ...]] = (),
+        unit: tuple[float, float] = (0.0, 1.0),
+    ):
         self.name, self.model, self.notes = name, model, notes
+        self.labels, self.image, self.columns, self.examples, self.unit = labels, image, columns, examples, unit
         self.x, self.target = self._fitting(train)
         self.held_out = self._fitting(test)
         self.classifies = model.criterion.name == "softmax_cross_entropy"

@@ -13,7 +13,9 @@ from knobs import knob
 from workloads import models
 from workloads.stored_table import cells, load
 from workloads.supervised import Supervised
-from workloads.table_samples import Missing, samples
+from workloads.table_samples import Missing, columns_shown, in_words, samples
+
+ROWS = 5  # held-out rows that are shown, at most
 
 
 class Settings(models.ModelKnobs):
@@ -38,7 +40,7 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
     """Return the workload. Raise ValueError if there is no such table or label, or if it has gaps that are refused."""
     s, table = settings, load(settings.table)
     try:
-        x, target, classes, _, notes = samples(table, s.label, s.regression, s.missing)
+        x, target, classes, _, notes, row = samples(table, s.label, s.regression, s.missing)
     except ValueError as error:
         raise ValueError(f"table: {error}") from None
     order = np.random.default_rng(s.split).permutation(len(x))
@@ -47,11 +49,18 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
     x = _standard(x.astype(np.float64), train)
     images = table.shape and s.label in ("", table.names[-1])
     loss = kernels.squared_error if s.regression else kernels.softmax_cross_entropy
+    unit = (0.0, 1.0)
     if s.regression:
+        unit = float(target[train].mean()), float(target[train].std()) or 1.0
         target = _standard(target[:, None], train)
     model = models.build(s, table.shape if images else (x.shape[1],), len(classes) or 1, dtype, loss)
     notes = tuple(f"table: {note}" for note in (*table.notes, *notes))
-    return Supervised("table", model, (x[train], target[train]), (x[test], target[test]), notes=notes)
+    columns = columns_shown(table, s.label)
+    return Supervised(
+        "table", model, (x[train], target[train]), (x[test], target[test]), notes, labels=classes,
+        image=table.shape[-2:] if images and len(table.shape) == 3 and table.shape[0] == 1 else (),
+        columns=columns, examples=[in_words(table, row[one], columns) for one in test[:ROWS]], unit=unit,
+    )  # fmt: skip
 
 
 def _standard(x: np.ndarray, train: np.ndarray) -> np.ndarray:

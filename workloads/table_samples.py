@@ -17,6 +17,7 @@ Missing = Literal["refuse", "rows", "mean"]
 ONE_HOT = 20  # largest number of words in a column that is used as a feature
 NAMED = 5  # largest number of columns that a sentence lists
 CLASS_NAMES = {"label", "class"}  # usual names of a column of classes
+SHOWN = 4  # columns of a row that are shown, at most
 FEW = 20  # up to this many distinct integers are taken for classes, unless the user chooses otherwise
 
 
@@ -24,7 +25,8 @@ class LearnedRows(NamedTuple):
     """Training data: x (rows, features), with NaN in gaps if `missing` is "mean", and the target of each row.
 
     `classes` are the names that `target` indexes; a regression has no classes, and `target` is the number itself.
-    `features` describes the columns of x in one sentence, and `notes` tell what was done with rows.
+    `features` describes the columns of x in one sentence, and `notes` tell what was done with rows. `row` is the row of
+    the table that each row of x comes from.
     """
 
     x: np.ndarray
@@ -32,6 +34,7 @@ class LearnedRows(NamedTuple):
     classes: tuple[str, ...]
     features: str
     notes: tuple[str, ...]
+    row: np.ndarray
 
 
 class Gaps(ValueError):
@@ -81,7 +84,19 @@ def samples(table: Table, label: str = "", regression: bool = False, missing: Mi
             "rows, or columns of words."
         )
     x = np.concatenate([_columns(table, name, kept) for name in used], axis=1)
-    return LearnedRows(x, target, classes, _features(table, label, used, width), tuple(notes))
+    features = _features(table, label, used, width)
+    return LearnedRows(x, target, classes, features, tuple(notes), np.flatnonzero(kept))
+
+
+def columns_shown(table: Table, label: str) -> tuple[str, ...]:
+    """Return the names of the first few columns other than the label, by default the last column."""
+    return tuple(name for name in table.names if name != (label or table.names[-1]))[:SHOWN]
+
+
+def in_words(table: Table, row: int, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the cells of a row in these columns as text, "" where a number is missing."""
+    cells = [(_cells(table, name)[row], table.words.get(name)) for name in columns]
+    return tuple(words[int(cell)] if words else "" if np.isnan(cell) else f"{cell:.6g}" for cell, words in cells)
 
 
 def is_estimated(table: Table, label: str) -> bool:

@@ -58,7 +58,8 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
     model = Sequential(layers, kernels.softmax_cross_entropy, dtype)
     x, target = samples(tokens[-held_out:], s.context)
     some = np.linspace(0, len(x) - 1, min(len(x), max(1, EVALUATED // s.context))).astype(int)
-    return Supervised("text", model, samples(tokens[:-held_out], s.context), (x[some], target[some]))
+    train, alphabet = samples(tokens[:-held_out], s.context), tuple(map(chr, kinds))
+    return Supervised("text", model, train, (x[some], target[some]), labels=alphabet)
 
 
 def samples(tokens: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:

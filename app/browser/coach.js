@@ -182,9 +182,9 @@ class Coach {
     Object.assign(this.bubble.style, { left: `${left}px`, top: `${top}px` });
   }
 
-  // The rectangles of what a reader may want to use while the bubble stands there: controls, the lanes, and their legend.
+  // The rectangles of what a reader may want to use or to see while the bubble stands there: controls, the lanes, their legend, and what is learned.
   used(lanes) {
-    const all = [...document.querySelectorAll(USED), ...this.timeline()?.querySelectorAll(`.legend, ${USED}`) ?? []];
+    const all = [...document.querySelectorAll(USED), ...this.timeline()?.querySelectorAll(`.legend, .learned, ${USED}`) ?? []];
     const seen = all.filter((one) => !this.bubble.contains(one)).map((one) => one.getBoundingClientRect());
     return [...seen.filter(({ width, right }) => width && right > 0), ...(lanes ? [lanes] : [])];
   }

@@ -23,6 +23,7 @@ from cluster.comm import Cancelled, RankLost, describe_loss
 from cluster.event_log import EventLog, Outcome
 from cluster.real import gpus, signals
 from experiments.execution import admission, batch_norm, room
+from experiments.execution.guess import guess
 from experiments.execution.notes import notes_on
 from experiments.runs import divergence, ending, evaluations
 from experiments.runs.evaluations import Axes, Model
@@ -255,6 +256,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
         held_out_samples=workload.held_out_samples,
         target_variance=workload.target_variance,
         environment=environment(),
+        guesses=guess(workload, sorted(models, key=lambda model: model.seconds)),
     )
     run.notes = (
         *(_untrained(models, status) or _unlearned(run, workload.guessing)),

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from experiments.jobs.spec import JobSpec, keep
-from experiments.runs import run_files, script_files, store, tables
+from experiments.runs import guesses, run_files, script_files, store, tables
 from experiments.runs.record import Run
 from experiments.runs.summary import summarise
 from tracing import Trace
@@ -39,7 +39,7 @@ MOST_WORDS = 10_000  # labels; of them and of quantities and remarks, the charac
 LONGEST = 2000
 MOST_QUANTITIES = 30
 ABANDONED = 3600  # s after which an upload that was not read is removed
-FILES = ("run.json", "parameters.npy", *(f"{table}.parquet" for table in run_files.TABLES))
+FILES = ("run.json", "parameters.npy", guesses.FILE, *(f"{table}.parquet" for table in run_files.TABLES))
 MARK = "upload"
 _NAME = re.compile(r"[0-9a-f]{16}-upload[0-9a-f]{8}")
 

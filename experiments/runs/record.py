@@ -9,6 +9,7 @@ import numpy as np
 
 from cluster.waiting.causes import Causes, causes
 from cluster.waits import Wait
+from experiments.runs.guesses import Guesses
 from experiments.runs.holdings import Holdings
 from experiments.specification.experiment import Experiment
 from tracing import MEASURES, MEMORY, Trace, join_tables
@@ -43,6 +44,7 @@ class Run(Holdings):
     parameters   the final model, (d,), None if the run ended before there was one
     held_out_samples   the number of samples behind accuracy, 0 without accuracy
     target_variance    variance of a regression's held-out numbers, None otherwise
+    guesses      what the evaluated models answer for a few held-out samples; None without such samples
     """
 
     experiment: Experiment
@@ -66,6 +68,7 @@ class Run(Holdings):
     fatal_loss: tuple[int, float] | None = None
     waits: tuple[Wait, ...] = ()
     gpus: int | None = None
+    guesses: Guesses | None = None
 
     def __repr__(self) -> str:
         return f"<Run of {self.experiment.algorithm}: {self.status}>"

@@ -4,6 +4,7 @@
     losses.parquet  evaluations.parquet  applied.parquet  measures.parquet  memory.parquet
     spans.parquet  messages.parquet
     parameters.npy          the final model, if there is one
+    guesses.npz             what models answered for a few held-out samples, if there are such samples (guesses.py)
 
 Folders may be uploads: types, sizes and ranges are checked, and nothing in them is executed.
 """
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.runs import older
+from experiments.runs import guesses, older
 from experiments.runs.parquet import check_range, read_table, write_table
 from experiments.runs.record import Run
 from experiments.specification.experiment import MAX_WORKERS, Experiment
@@ -94,6 +95,8 @@ def write(run: Run, folder: Path) -> None:
         write_table(folder, table, columns, run.tables[table])
     if run.parameters is not None:
         np.save(folder / "parameters.npy", run.parameters, allow_pickle=False)
+    if run.guesses is not None:
+        guesses.save(run.guesses, folder)
     record = RunHeader(
         format=FORMAT,
         experiment=json.loads(run.experiment.json()),
@@ -143,6 +146,7 @@ def read(path: Path) -> Run:
         quantities=tuple(record.quantities),
         flops=tuple(record.flops),
         parameters=_parameters(path / "parameters.npy"),
+        guesses=guesses.load(path, len(tables["evaluations"]["seconds"])),
         **tables,
         **{name: getattr(record, name) for name in AS_THEY_ARE},
     )

@@ -6,6 +6,7 @@
     timeline.*, lanes/*.js     its data and state; its behaviour, one class per aspect, mixed into one
     why.js                     its waits: what each waited for
     keyboard.js                choosing a rank with the keyboard
+    learned.*, sparkline.js    its loss and accuracy, and what its model makes of a few samples
     topology.py, topology.js   its machines, with messages on the wires between them
     landscape.*, landscape/    how a run learned: its path over the loss, and the boundaries of its classes
     ground.js                  the ground of that path
@@ -40,7 +41,7 @@ _PLACED = {folder: tuple(f"{folder}/{part}.js" for part in parts.split()) for fo
 _MORE = {
     "landscape": ("ground.js", *_PLACED["landscape"]),
     "curve": ("marks.js", *_PLACED["curve"]),
-    "timeline": ("topology.js", "why.js", "keyboard.js", *_PLACED["lanes"]),
+    "timeline": ("topology.js", "why.js", "keyboard.js", "sparkline.js", "learned.js", *_PLACED["lanes"]),
 }
 
 
@@ -48,7 +49,10 @@ _MORE = {
 def parts(name: str) -> dict[str, str]:
     """Return {"js", "css", "html"} of a canvas in NAMES; the js defines `mount` and exports nothing."""
     text = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("js", "css", "html")}
-    before = {"js": ["canvas.js", "pen.js", "svg.js", "save.js", *_MORE.get(name, ())], "css": ["canvas.css"]}
+    before = {
+        "js": ["canvas.js", "pen.js", "svg.js", "save.js", *_MORE.get(name, ())],
+        "css": ["canvas.css", *(["learned.css"] if name == "timeline" else [])],
+    }
     for kind, files in before.items():
         text[kind] = "".join((_FOLDER / file).read_text("utf-8") for file in files) + text[kind]
     return text

@@ -48,6 +48,7 @@ class Timeline {
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.calm.onchange = () => { this.clock.pause(this); this.offer(); };
     this.why = new Why(this, root);
+    this.learned = new Learned(this, root);
     this.rank = new ChosenRank(this);
     this.offer();
     this.listen(root);
@@ -60,6 +61,7 @@ class Timeline {
     this.surface.stop();
     this.overlay.stop();
     this.topology.stop();
+    this.learned.stop();
     this.calm.onchange = null;
     this.deaf();
     this.unclosed();
@@ -71,6 +73,7 @@ class Timeline {
     this.surface.request();
     this.overlay.request();
     this.topology.request();
+    this.learned.redraw();
   }
 
   show(bytes) {
@@ -103,6 +106,7 @@ class Timeline {
     this.stage.setAttribute("aria-label", frame.description);
     this.offerLegend();
     this.strip = null;
+    this.learned.show(frame.learned, frame.columns);
     this.why.show(frame, again);
     if (!again && frame.critical) this.why.mark(true);
     if (!again && frame.why) this.why.unfold(...frame.why);

@@ -14,8 +14,10 @@ from cluster.waiting.causes import Causes, causes
 from experiments.runs.record import Run
 from experiments.runs.script_run import ScriptRun
 from experiments.viewer import palette, waits
+from experiments.viewer.canvases.learned import Learned, learning
 from experiments.viewer.canvases.topology import Machines, machines
 from experiments.viewer.column_codec import pack, pack_messages, pack_timeline
+from experiments.viewer.headline import headline
 from experiments.viewer.lanes import lane_names, slowed_lanes, troubles
 from experiments.viewer.saved import labels_of_one
 from experiments.viewer.story import Chip, Flag, Window, aftermath, end_times, story
@@ -71,6 +73,7 @@ def frame(
         flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
         together=together, until=until, saved=labels_of_one(run.experiment, "timeline"), machines=machines(run),
         most=most, known=run.causes if after is run.trace else None, told=waits.totals(run),
+        headline=headline(run), learned=None if together else learning(run),
     )  # fmt: skip
 
 
@@ -100,6 +103,8 @@ def trace_frame(
     notes: Sequence[str] = (),
     ended: Sequence[float | None] = (),
     together: str = "",
+    headline: str = "",
+    learned: Learned | None = None,
 ) -> bytes:
     """Pack any trace as a frame for the timeline canvas. `lanes` are the names of its lanes; `clickable` makes them
     buttons.
@@ -112,7 +117,7 @@ def trace_frame(
     who caused most of the waiting (default: computed from `known`). `wait` is the wait whose explanation is open at
     first; `critical` outlines the critical path. `slowed` has the factor by which the experiment slows a lane down;
     `notes` are the lanes' fault labels; `ended` is when a lane ends, s. Timelines with the same `together` zoom
-    together.
+    together. `headline` is a sentence above the lanes; `learned` is drawn below them.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
@@ -123,6 +128,7 @@ def trace_frame(
         part, exact = _within(trace, window or opening, total, most)
         columns["shares"] = _shares(trace, total, len(kinds))
     columns |= machines.columns if machines else {}
+    columns |= learned.columns if learned else {}
     columns["timeline"] = np.frombuffer(pack_timeline(part, most), np.uint8)
     columns["messages"] = np.frombuffer(pack_messages(part, min(most, MESSAGES)), np.uint8)
     if len(part.spans["start"]) <= most:
@@ -152,6 +158,8 @@ def trace_frame(
         "clickable": clickable,
         "machines": machines and machines.header,
         "saved": saved,
+        "headline": headline,
+        "learned": learned and learned.header,
         **({"together": together} if together else {}),
         **({"ended": ended} if ended else {}),
     }

@@ -11,6 +11,7 @@ class Why {
   constructor(timeline, root) {
     this.timeline = timeline;
     this.box = root.querySelector(".why");
+    this.headline = root.querySelector(".headline");
     this.button = root.querySelector('[data-do="critical"]');
     this.trail = []; // what is pinned: spans, each the cause of the one before
   }
@@ -24,7 +25,8 @@ class Why {
     this.button.hidden = !columns.critical?.some((one) => one);
     this.mark(again && this.marked);
     if (!again || this.trail.length) this.trail = []; // rows are those of another frame now
-    this.box.hidden = !this.rows.size;
+    this.headline.hidden = !frame.headline;
+    this.headline.textContent = whole(frame.headline ?? "");
     this.tell();
   }
 
@@ -253,9 +255,11 @@ class Why {
     if (n === undefined) {
       const way = matchMedia("(pointer: coarse)").matches ? ["Tap", ""] : ["Click", ", or press w with the timeline in focus"]; // a phone has no keys
       const hint = `${way[0]} ${this.timeline.timed ? "a wait" : "an idle slot"} to see why${way[1]}.`;
-      const words = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long.");
+      const words = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : this.headline.hidden ? "Nobody waits for long." : "");
+      this.box.hidden = !this.rows.size || !words;
       return this.box.replaceChildren(make("span", { className: "hint" }, whole(words)));
     }
+    this.box.hidden = false;
     const next = this.before(n), back = next >= 0 && !this.trail.includes(next);
     const why = this.trail.length > 1 ? `Because ${this.describe(n)}` : this.describe(n);
     const words = whole(`${why[0].toUpperCase()}${why.slice(1)}.${back ? "" : ` ${this.beginning(n)}`}`);

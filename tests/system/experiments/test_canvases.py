@@ -85,7 +85,7 @@ def test_a_card_covers_none_of_the_lanes_that_it_speaks_of(drawn):
 def test_two_times_or_more_stand_on_the_axis_of_a_narrow_timeline_at_any_zoom(drawn):
     page = drawn("timeline", timeline.frame(run(Experiment.of({"steps": 30})), "it"))
     page.set_viewport_size({"width": 360, "height": 700})
-    expect(page.locator(".why")).to_contain_text("Nobody waits for long")
+    expect(page.locator(".headline")).to_contain_text("nobody waits for long")
     counts = page.evaluate("""() => {
       const [one] = [...lockstepTimelines], plot = 360 - 16 - 84 - 4, counts = [];
       for (let n = 1; n < 400; n++) {
@@ -745,3 +745,74 @@ def test_workers_that_stand_on_the_model_are_said_to_and_words_stand_beside_a_pi
     expect(page.locator(".about")).to_contain_text("Dots at the same point are spread around it")
     stage, words = (page.locator(one).bounding_box() for one in (".stage", ".about"))
     assert words["x"] > stage["x"] + stage["width"] and words["y"] < stage["y"] + stage["height"]
+
+
+def at(page, seconds: float):
+    """Set the clock of the page's timeline."""
+    page.evaluate("seconds => [...lockstepTimelines][0].clock.set(seconds)", seconds)
+
+
+def test_a_guess_is_a_question_mark_then_wrong_then_right_as_the_clock_moves(drawn):
+    done = run(Experiment.of({"steps": 200}))
+    found, seconds = done.guesses, done.evaluations["seconds"][done.guesses.model]
+    right = found.guess == found.answer
+    turned = next(n for n in range(9) if not right[0, n] and right[-1, n])  # a digit that is learned later
+    page = drawn("timeline", timeline.frame(done, "it"))
+    cell = page.locator(".guess").nth(turned)
+    at(page, 0)
+    expect(cell).to_have_text("?")
+    at(page, seconds[0] * 1.0001)
+    expect(cell).to_have_text(f"✗ {found.guess[0, turned]}")
+    expect(page.locator(".said")).to_contain_text(f"{right[0].sum()} of these 9")
+    expect(page.locator(".said")).to_contain_text(f"{found.answer[turned]} is taken for {found.guess[0, turned]}")
+    at(page, done.trace.seconds())
+    expect(cell).to_have_text(f"✓ {found.answer[turned]}")
+    expect(page.locator(".said")).to_contain_text(f"{right[-1].sum()} of these 9")
+
+
+def test_the_text_that_a_model_writes_changes_with_the_clock(drawn):
+    done = run(Experiment.of({"workload": "text", "steps": 6, "workers": 2, "evaluations": 3}))
+    page = drawn("timeline", timeline.frame(done, "it"))
+    for model, seconds in zip(done.guesses.guess[:, 0], done.evaluations["seconds"][done.guesses.model], strict=True):
+        at(page, seconds * 1.0001)
+        expect(page.locator(".guesses b")).to_have_text(model.replace("\n", "↵"), use_inner_text=False)
+
+
+def test_the_line_of_learning_is_a_slider_on_the_clock(drawn):
+    done = run(Experiment.of({"steps": 40}))
+    tried = done.evaluations["seconds"]
+    page = drawn("timeline", timeline.frame(done, "it"))
+    line = page.get_by_role("slider")
+    line.focus()
+    page.keyboard.press("Home")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate("[...lockstepTimelines][0].cursor") == pytest.approx(tried[3], rel=1e-5)
+    expect(line).to_have_attribute("aria-valuetext", re.compile(r"held-out digits right, held-out loss "))
+    box = line.bounding_box()
+    page.mouse.move(box["x"] + 84 + (box["width"] - 88) / 2, box["y"] + 20)
+    page.mouse.down()
+    assert page.evaluate("[...lockstepTimelines][0].cursor") == pytest.approx(done.trace.seconds() / 2, rel=0.01)
+    page.mouse.up()
+    page.keyboard.press("Escape")
+    expect(page.locator(".said")).to_contain_text("At the end: ")
+
+
+def test_below_the_lanes_nothing_moves_while_the_clock_does(drawn):
+    done = run(Experiment.of({"steps": 40}))
+    page = drawn("timeline", timeline.frame(done, "it"))
+    heights = set()
+    for share in np.linspace(0, 1, 12):
+        at(page, share * done.trace.seconds())
+        heights.add(page.locator(".learned").bounding_box()["height"])
+    assert len(heights) == 1
+
+
+def test_points_are_drawn_with_the_classes_around_them_as_they_are_learned(drawn):
+    done = run(Experiment.of({"workload": "spirals", "steps": 60}))
+    page = drawn("timeline", timeline.frame(done, "it"))
+    pictures = set()
+    for share in (0, 0.3, 1):
+        at(page, share * done.trace.seconds())
+        pictures.add(page.locator(".guesses canvas").evaluate("canvas => canvas.toDataURL()"))
+    assert len(pictures) == 3

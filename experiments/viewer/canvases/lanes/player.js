@@ -24,6 +24,7 @@ class Player {
     if (!this.spans) return;
     this.overlay.request();
     this.topology.request();
+    this.learned.follow();
     if (this.clock.playing) {
       if (!this.played && source !== this) this.close = [this.from, this.to];
       this.follow();

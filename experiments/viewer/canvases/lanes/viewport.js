@@ -54,6 +54,7 @@ class Viewport {
     this.hide();
     this.surface.request();
     this.topology.request();
+    this.learned.request();
     if (this.cursor !== null) this.overlay.request();
     clearTimeout(this.later);
     this.later = setTimeout(() => this.say(), 300);

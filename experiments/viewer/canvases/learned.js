@@ -1,0 +1,173 @@
+// What the run has learned at the clock's moment, below its lanes: loss and accuracy (sparkline.js), and what the latest
+// evaluated model makes of a few held-out samples. Before the first one it has made nothing of them: "?".
+//
+// Samples are elements of the page, of the kinds in experiments/runs/guesses.py. A guess has a sign next to its colour,
+// and the sentence above says all of them to those who hear it.
+
+const SIGNS = { right: "✓", wrong: "✗", none: "" };
+const SQUARE = 128; // px of a picture of points
+const TOLD_EVERY = 200; // ms between two sentences while the clock runs
+
+class Learned {
+  constructor(timeline, root) {
+    this.timeline = timeline;
+    this.box = root.querySelector(".learned");
+    this.said = this.box.querySelector(".said");
+    this.guesses = this.box.querySelector(".guesses");
+    this.line = new Sparkline(this, this.box.querySelector(".sparkline"));
+    this.frame = null;
+  }
+
+  stop() { this.line.stop(); }
+
+  request() { if (this.frame) this.line.surface.request(); }
+
+  // The page's colours have changed.
+  redraw() {
+    this.request();
+    if (this.frame) this.paint();
+  }
+
+  show(frame, columns) {
+    this.frame = frame ?? null;
+    this.box.hidden = !frame;
+    if (!frame) return;
+    this.columns = columns;
+    this.guesses.className = `guesses ${frame.guesses?.kind ?? ""}`;
+    this.guesses.replaceChildren(...(frame.guesses ? this.build() : []));
+    this.shown = null;
+    this.paint();
+    this.follow();
+  }
+
+  // The latest evaluation at the clock's moment; the last one while there is no moment.
+  now() {
+    const { at } = this.frame, { cursor, total } = this.timeline;
+    return Math.max(0, firstWhere(0, at.length, (row) => at[row] > (cursor ?? Infinity) + total * 1e-6) - 1);
+  }
+
+  // The latest model that has made guesses: its number among them, -1 before the first.
+  model() {
+    const { model } = this.frame.guesses, now = this.now();
+    return firstWhere(0, model.length, (n) => model[n] > now) - 1;
+  }
+
+  // Follow the clock.
+  follow() {
+    if (!this.frame) return;
+    this.request();
+    const { playing } = this.timeline.clock, now = performance.now(), model = this.frame.guesses ? this.model() : -1;
+    if (this.shown !== model) this.put(model);
+    else if (playing && now - this.told < TOLD_EVERY) return;
+    this.told = now;
+    this.say(model, playing);
+  }
+
+  // ---- samples
+
+  build() {
+    const { kind, answer, columns, rows } = this.frame.guesses;
+    if (kind === "images") return this.pictures();
+    if (kind === "points") return [make("canvas", { width: 2 * SQUARE, height: 2 * SQUARE })];
+    if (kind === "text") return [make("p", {}, make("span", {}, visible(answer[0])), make("b"))];
+    const cells = (tag, texts) => texts.map((text) => make(tag, {}, text));
+    const head = make("tr", {}, ...cells("th", [...columns, "is", "guess"]));
+    return [make("table", {}, head, ...rows.map((row, n) => make("tr", {}, ...cells("td", [...row, answer[n]]), make("td", { className: "guess" }))))];
+  }
+
+  pictures() {
+    const { answer, size: [height, width] } = this.frame.guesses;
+    return answer.map(() => make("div", {}, make("canvas", { width, height }), make("span", { className: "guess" })));
+  }
+
+  // Draw what has the page's colours: pictures in its ink, points of the model that is shown.
+  paint() {
+    const { kind, size } = this.frame.guesses ?? {}, page = pageColours(this.box);
+    if (kind === "points") this.points(page);
+    if (kind !== "images") return;
+    const [height, width] = size, ink = rgb(page.text), { pictures } = this.columns;
+    this.guesses.querySelectorAll("canvas").forEach((canvas, n) => {
+      const image = new ImageData(width, height);
+      for (let i = 0; i < height * width; i++) image.data.set([...ink, pictures[n * height * width + i]], 4 * i);
+      canvas.getContext("2d").putImageData(image, 0, 0);
+    });
+  }
+
+  points(page) {
+    const { x, box: [left, right, bottom, top], cells: count, colours, answer } = this.frame.guesses, model = this.shown ?? -1;
+    const g = this.guesses.querySelector("canvas").getContext("2d"), side = SQUARE / count;
+    g.setTransform(2, 0, 0, 2, 0, 0);
+    g.fillStyle = page.panel;
+    g.fillRect(0, 0, SQUARE, SQUARE);
+    g.globalAlpha = 0.55;
+    if (model >= 0) for (let i = 0; i < count * count; i++) {
+      g.fillStyle = colours[this.columns.cells[model * count * count + i] % colours.length];
+      g.fillRect((i % count) * side, SQUARE - (Math.floor(i / count) + 1) * side, side, side);
+    }
+    g.globalAlpha = 1;
+    x.forEach(([u, v], n) => {
+      const px = ((u - left) / (right - left)) * SQUARE, py = SQUARE - ((v - bottom) / (top - bottom)) * SQUARE;
+      g.strokeStyle = page.text;
+      g.lineWidth = 1;
+      if (this.verdict(model, n) === "wrong") return strokeCross(g, px, py, 3);
+      g.fillStyle = colours[Number(answer[n]) % colours.length];
+      g.beginPath();
+      g.arc(px, py, 2.6, 0, 2 * Math.PI);
+      g.fill();
+      g.stroke();
+    });
+  }
+
+  // Whether guess n of a model is "right" or "wrong"; "none" if there is none, or if it is an estimate.
+  verdict(model, n) {
+    const { marked, guess, answer } = this.frame.guesses;
+    return model < 0 || !marked ? "none" : guess[model][n] === answer[n] ? "right" : "wrong";
+  }
+
+  // Put the guesses of a model below their samples.
+  put(model) {
+    this.shown = model;
+    const { kind, guess } = this.frame.guesses ?? {};
+    if (kind === "points") return this.points(pageColours(this.box));
+    if (kind === "text") { this.guesses.querySelector("b").textContent = model < 0 ? "?" : visible(guess[model][0]); return; }
+    this.guesses.querySelectorAll(".guess").forEach((cell, n) => {
+      const verdict = this.verdict(model, n);
+      cell.className = `guess ${verdict}`;
+      cell.textContent = `${SIGNS[verdict]} ${model < 0 ? "?" : guess[model][n] || "–"}`.trim();
+    });
+  }
+
+  // ---- words
+
+  say(model, playing) {
+    const { frame, timeline } = this, now = this.now(), { cursor } = timeline;
+    const when = cursor === null ? "At the end" : `At ${inSeconds(cursor)}`;
+    const found = [this.count(model), frame.accuracy.length && `${inPercent(frame.accuracy[now])} of all ${frame.samples.toLocaleString("en")} held-out ${frame.noun}`].filter(Boolean);
+    const right = found.length ? `${found.join(" and ")} right, ` : "";
+    const words = `${when}: ${right}held-out loss ${inDigits(frame.loss[now])}.`;
+    this.said.setAttribute("aria-live", playing ? "off" : "polite");
+    this.said.replaceChildren(words, make("span", { className: "spoken" }, ` ${this.spell(model)}`));
+    if (!playing) this.line.tell(words);
+  }
+
+  // "7 of these 9", or "" where guesses are not right or wrong.
+  count(model) {
+    const { guesses } = this.frame;
+    if (!guesses?.marked || model < 0) return "";
+    return `${guesses.answer.filter((_, n) => this.verdict(model, n) === "right").length} of these ${guesses.answer.length}`;
+  }
+
+  // The guesses in words, for those who do not see them.
+  spell(model) {
+    const { guesses } = this.frame;
+    if (!guesses) return "";
+    const { kind, answer, guess } = guesses;
+    if (model < 0) return "No model has been evaluated yet.";
+    if (kind === "text") return `After “${answer[0]}” the model writes “${guess[model][0]}”.`;
+    if (kind === "points") return "";
+    return `${answer.map((is, n) => (is === guess[model][n] ? `${is} is guessed` : `${is} is taken for ${guess[model][n] || "nothing"}`)).join(", ")}.`;
+  }
+}
+
+// A text in which the end of a line is seen.
+function visible(text) { return text.replaceAll("\n", "↵"); }

@@ -1,0 +1,56 @@
+"""How the machines of a run spend their time, in one sentence over its timeline.
+
+Each machine computes 30.2 %, communicates 65.4 % and updates its model 4.4 % of its time; nobody waits.
+"""
+
+import numpy as np
+
+from experiments.runs.record import Run
+from experiments.specification import catalogue
+from experiments.viewer.lanes import lane_names
+from experiments.viewer.waits import HARDLY
+from experiments.wording import units
+from experiments.wording.sentences import join_words
+from tracing import WAIT
+
+DOES = {
+    "compute": "computes",
+    "communicate": "communicates",
+    "update": "updates its model",
+    "wait": "waits",
+    "idle": "is idle",
+}
+"""What a rank does in each of KINDS, in the order in which it is told."""
+ALIKE = 0.05  # difference of two ranks' shares up to which one sentence holds for each of them
+
+
+def headline(run: Run) -> str:
+    """Return the sentence, with the shares of `run.summary`, which exclude servers; "" for a run without spans."""
+    shares = {kind: run.summary.get(f"share_{kind}") for kind in DOES}
+    known = {kind: share for kind, share in shares.items() if share and share >= HARDLY}
+    if not known or run.trace.ranks <= run.experiment.servers:
+        return ""
+    spent = join_words([f"{DOES[kind]} {units.percent(share)}" for kind, share in known.items()])
+    return f"{_who(run)} {spent} of its time{_rest(run, shares['wait'] or 0.0)}."
+
+
+def _who(run: Run) -> str:
+    e = run.experiment
+    busy = run.trace.busy()[e.servers :]
+    name = lane_names(run)[e.servers].split()[0]
+    memory = catalogue.ALGORITHMS[e.algorithm].family == "shared_memory"
+    if e.cluster == "simulated" and e.per_node == 1 and not e.servers and not memory:
+        name = "machine"  # each rank is one
+    if len(busy) == 1:
+        return f"The {name}"
+    each = busy / np.maximum(busy.sum(axis=1, keepdims=True), 1e-300)
+    return f"Each {name}" if np.ptp(each, axis=0).max() <= ALIKE else f"On average a {name}"
+
+
+def _rest(run: Run, waits: float) -> str:
+    """Return what is to be added if the sentence has no share of waiting: of an ended run others may wait for ever."""
+    e = run.experiment
+    if waits >= HARDLY or e.ranks == 1 or run.status == "failed":
+        return ""
+    nobody = "no worker" if e.servers else "nobody"
+    return f"; {nobody} waits{' for long' if run.trace.busy()[e.servers :, WAIT].any() else ''}"

@@ -1,0 +1,79 @@
+"""The sentence over a timeline on how machines spend their time."""
+
+import re
+
+import pytest
+
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
+from experiments.viewer.headline import headline
+from experiments.wording import units
+
+
+def said(**settings):
+    done = run(Experiment.of({"steps": 30, "evaluations": 1, **settings}))
+    return headline(done), done
+
+
+def shares(text: str) -> float:
+    return sum(float(share) for share in re.findall(r"([\d.]+) %", text))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"slow": "3:4"},
+        {"algorithm": "asgd"},
+        {"algorithm": "gpipe"},
+        {"algorithm": "hogwild", "workload": "sparse"},
+        {"algorithm": "sgd"},
+        {"algorithm": "asgd", "crash": "1:0.005"},
+        {"pause": "1:0.005-0.01"},
+    ],
+    ids=str,
+)
+def test_the_shares_are_those_of_the_figures_and_leave_out_hardly_anything(settings):
+    text, done = said(**settings)
+    for kind, verb in (
+        ("compute", "computes"),
+        ("communicate", "communicates"),
+        ("wait", "waits"),
+        ("idle", "is idle"),
+    ):
+        share = done.summary[f"share_{kind}"]
+        assert (f"{verb} {units.percent(share)}" in text) == (share >= 3e-3), (kind, text)
+    assert 98.7 <= shares(text) <= 100.3
+
+
+def test_each_machine_is_said_only_of_machines_that_are_alike():
+    assert said()[0].startswith("Each machine computes")
+    assert said(slow="3:4")[0].startswith("On average a machine computes")
+
+
+def test_threads_of_one_memory_and_workers_of_a_server_are_no_machines():
+    assert " worker computes" in said(algorithm="hogwild", workload="sparse")[0]
+    assert " worker computes" in said(algorithm="asgd")[0]
+    assert " machine computes" not in said(per_node=2)[0]
+
+
+def test_nobody_waits_is_said_only_where_nobody_does():
+    text, done = said()
+    assert 0 < done.summary["share_wait"] < 3e-3
+    assert text.endswith("; nobody waits for long.")
+    text, done = said(algorithm="hogwild", workload="sparse", steps=40)
+    assert done.summary["share_wait"] == 0
+    assert text.endswith("; nobody waits.")
+    assert "nobody" not in said(slow="3:4")[0]
+
+
+def test_of_a_run_that_waits_for_a_lost_rank_for_ever_it_is_not_said_that_nobody_waits():
+    text, done = said(crash="2:0.005")
+    assert done.status == "failed"
+    assert "nobody" not in text
+
+
+def test_one_worker_has_nobody_to_wait_for():
+    text, _ = said(algorithm="sgd")
+    assert text.startswith("The machine computes")
+    assert "wait" not in text and "communicates" not in text
