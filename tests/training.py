@@ -159,6 +159,24 @@ class Springs(Workload):
         return Evaluation(float(np.square(w - self.centres.mean()).mean()) / 2, np.nan)
 
 
+class Slope(Springs):
+    """f(w) = 2 sum(w): the gradient is 2 in every coordinate, whatever the sample. `seen` lists w of every gradient."""
+
+    name = "slope"
+
+    def __init__(self, parameters=1, start=1.0):
+        super().__init__(centres=np.zeros(64), starts=[start], parameters=parameters)
+        self.seen = []
+
+    def gradient(self, w, batch):
+        pay(1e7)
+        self.seen.append(w.copy())
+        return 2 * float(w.sum()), np.full_like(w, 2)
+
+    def evaluate(self, w):
+        return Evaluation(2 * float(w.sum()), np.nan)
+
+
 def noisy_bowl(samples: int, dimension: int = 1000) -> Quadratic:
     """f(w) = |w|^2 / 2 from its optimum 0, in many coordinates at once; a sample's gradient is w + noise of 1."""
     points = np.random.default_rng(0).standard_normal((samples, dimension))
