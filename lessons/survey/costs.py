@@ -37,6 +37,7 @@ SYMBOLS = {
     "H": "period: steps between two exchanges",
     "p": "share of the parameters that are averaged in a step",
     "K": "fragments of the model, averaged in turn",
+    "f": "density: share of the elements that are sent",
     "M": "micro-batches of a step",
     "v": "stages that a rank holds",
     "T": "ranks that share a layer",
@@ -56,6 +57,7 @@ SETTINGS = {
     "H": "period",
     "p": "share",
     "K": "fragments",
+    "f": "density",
     "M": "chunks",
     "v": "pieces",
     "T": "tensor",
@@ -70,7 +72,7 @@ SETTINGS = {
 }
 """Symbols that are settings of modules."""
 CHOSEN = ("H", "M")  # settings that a reader may choose for all methods at once
-WORDS = {"ceil": math.ceil, "min": min, "max": max}
+WORDS = {"ceil": math.ceil, "min": min, "max": max, "round": round}
 
 
 @dataclass(frozen=True)
