@@ -18,7 +18,7 @@ def notes_on(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
         *_unused(experiment, event_logs),
         *_unobeyed(experiment, event_logs),
         *_unordered(experiment),
-        *_uncompiled(),
+        *kernel_notes(),
     ]
 
 
@@ -57,7 +57,7 @@ def _unordered(experiment: Experiment) -> list[str]:
     return [_UNORDERED] if asked and experiment.cluster != "simulated" else []
 
 
-def _uncompiled() -> list[str]:
+def kernel_notes() -> list[str]:
     """Return a note if kernels were not compiled."""
     from kernels.compiler import COMPILES, REASON  # only here, since it loads Numba
 

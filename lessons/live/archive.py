@@ -1,5 +1,8 @@
 """One archive of all that Python needs in a browser, cut into scripts, because a page on a disk cannot fetch a file.
 
+Where there is a Python 3.12, it holds bytecode: of the library and NumPy instead of the sources, and of Lockstep next
+to them, since catalogues read docstrings and checks read start files.
+
 archive   gzip of: length of the index (4 bytes), index {path: [from, to]} as JSON, all files one after another
 script    lockstep.live.take(number, "base64 of a part of the archive");
 """
@@ -11,10 +14,10 @@ import json
 import shutil
 import struct
 import zipfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from installation import ROOT
-from lessons.live import distribution
+from lessons.live import bytecode, distribution
 
 ROOMS = ("kernels", "workloads", "cluster", "algorithms", "theory", "experiments")
 LEAVES = ("knobs.py", "tracing.py", "installation.py")
@@ -24,22 +27,60 @@ NEEDED = ("cluster/real/__init__.py", "cluster/real/gpus.py", "cluster/real/sign
 UNUSED = ("numpy/f2py/", "numpy/testing/_private/", "numpy/_core/include/", "numpy/_core/lib/", "numpy/distutils/",
           "numpy/random/lib/", "numpy/tests/")  # fmt: skip
 """What of NumPy no run imports."""
+UNUSED_LIBRARY = ("email/", "html/", "http/", "multiprocessing/", "unittest/", "wsgiref/", "xml/", "xmlrpc/", "imaplib",
+                  "mailbox", "pdb", "poplib", "smtplib")  # fmt: skip
+"""What of the standard library neither a run nor a solution has a use for in a browser."""
+LIBRARY = "python_stdlib.zip"
 ANSWERS = ("solution.py", "answers.py", "lab.py")
 PART = 750_000  # bytes of the archive in a script: a page reads one without a pause that anybody notices
 
 
-def files(pyodide: dict[str, bytes], root: Path = ROOT) -> dict[str, bytes]:
-    """Return all files of the archive by path: Pyodide's by name, and below python/ those that it finds as modules."""
+def files(pyodide: dict[str, bytes], python: str | None, root: Path = ROOT) -> dict[str, bytes]:
+    """Return all files of the archive by path: Pyodide's by name, and below python/ those that it finds as modules.
+
+    `python` is a Python 3.12, which compiles the modules, or None.
+    """
     found = {name: content for name, content in pyodide.items() if name != distribution.NUMPY}
-    with zipfile.ZipFile(io.BytesIO(pyodide[distribution.NUMPY])) as wheel:
-        for one in wheel.infolist():
-            if one.filename.endswith((".py", ".so")) and not one.filename.startswith(UNUSED):
-                found[f"python/{one.filename}"] = wheel.read(one)
-    for path in sources(root):
-        found[f"python/{path.relative_to(root).as_posix()}"] = path.read_bytes()
     found["pyodide-lock.json"] = json.dumps({"info": distribution.LOCKED, "packages": {}}).encode()
+    library, numpy = _unpacked(pyodide[LIBRARY], UNUSED_LIBRARY), _unpacked(pyodide[distribution.NUMPY], UNUSED)
     here = Path(__file__).parent / "python"
-    return found | {f"python/{path.name}": path.read_bytes() for path in sorted(here.glob("*.py"))}
+    ours = {path.relative_to(root).as_posix(): path for path in sources(root)}
+    ours |= {path.name: path for path in sorted(here.glob("*.py"))}
+    modules = {name: path.read_bytes() for name, path in ours.items()}
+    if python:
+        library, numpy = _compiled(library, python), _compiled(numpy, python)
+        modules |= {_cached(name): code for name, code in _compiled(modules, python).items() if name.endswith(".pyc")}
+    found[LIBRARY] = _zipped(library)
+    return found | {f"python/{name}": content for name, content in (numpy | modules).items()}
+
+
+def _unpacked(archive: bytes, unused: tuple[str, ...]) -> dict[str, bytes]:
+    """Return the modules of a zip file by path, without those that begin with one of `unused`."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+        names = [name for name in packed.namelist() if name.endswith((".py", ".so"))]
+        return {name: packed.read(name) for name in names if not name.startswith(unused)}
+
+
+def _zipped(content: dict[str, bytes]) -> bytes:
+    """Return a zip file, stored: the archive is compressed as a whole."""
+    with io.BytesIO() as made:
+        with zipfile.ZipFile(made, "w") as packed:
+            for name, data in content.items():
+                packed.writestr(zipfile.ZipInfo(name), data)
+        return made.getvalue()
+
+
+def _compiled(content: dict[str, bytes], python: str) -> dict[str, bytes]:
+    """Return the same with bytecode, x.pyc, in the place of each source, x.py."""
+    given = {name: data for name, data in content.items() if name.endswith(".py")}
+    made = {f"{name}c": code for name, code in bytecode.compile_all(given, python).items()}
+    return made | {name: data for name, data in content.items() if name not in given}
+
+
+def _cached(name: str) -> str:
+    """Return where Python looks for the bytecode `name`, a/b.pyc, of a source that is there too."""
+    path = PurePosixPath(name)
+    return str(path.parent / "__pycache__" / f"{path.stem}.{bytecode.TAG}.pyc")
 
 
 def sources(root: Path = ROOT) -> list[Path]:
@@ -85,7 +126,7 @@ def write(archive: bytes, folder: Path) -> int:
 
 def publish(pyodide: dict[str, bytes], assets: Path) -> dict[str, int]:
     """Write the archive and the scripts that use it below a site's `assets`; return what its pages have to know."""
-    archive = pack(files(pyodide))
+    archive = pack(files(pyodide, bytecode.interpreter()))
     for script in sorted((Path(__file__).parent / "browser").glob("*.js")):
         shutil.copy(script, assets)
     return {"parts": write(archive, assets / "live"), "bytes": len(archive)}

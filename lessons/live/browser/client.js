@@ -5,24 +5,34 @@ lockstep.live = (() => {
   const LARGEST = 700e6; // bytes of memory with which a worker is started again
   const { parts: count, bytes } = reader.data.live;
   const parts = [];
-  let loading = null, worker = null, starting = null, last = 0, heap = 0, unstarted = () => {};
+  let worker = null, starting = null, last = 0, heap = 0, about = "", unstarted = () => {};
   const waiting = new Map();
 
   const possible = "Suspending" in WebAssembly && "DecompressionStream" in window;
 
+  // What the start is at goes to all who wait for it, and to those who come later.
+  const hearing = new Set();
+  let doing = "";
+  function say(words) {
+    doing = words;
+    for (const heard of hearing) heard(words);
+  }
+
   function take(number, part) { parts[number] = part; }
 
-  // Scripts, one after another, so that no reading of one holds up the page.
-  async function load(heard) {
+  // Scripts, one after another, so that no reading of one holds up the page; `arrived(part, share)` is called at once.
+  async function load(arrived) {
     for (let number = 0; number < count; number++) {
-      await new Promise((loaded, failed) => {
-        const script = document.createElement("script");
-        script.src = `assets/live/${number}.js`;
-        script.onload = loaded;
-        script.onerror = () => failed(new Error(`assets/live/${number}.js cannot be read`));
-        document.head.append(script);
-      });
-      heard(`Loading Python: ${Math.round((100 * (number + 1)) / count)} %`);
+      if (!parts[number]) {
+        await new Promise((loaded, failed) => {
+          const script = document.createElement("script");
+          script.src = `assets/live/${number}.js`;
+          script.onload = loaded;
+          script.onerror = () => failed(new Error(`assets/live/${number}.js cannot be read`));
+          document.head.append(script);
+        });
+      }
+      arrived(parts[number], (number + 1) / count);
     }
   }
 
@@ -34,18 +44,23 @@ lockstep.live = (() => {
     waiting.clear();
   }
 
-  async function begin(heard) {
-    loading ??= load(heard).catch((error) => { loading = null; throw error; });
-    await loading;
-    heard("Starting Python");
+  async function begin() {
     const address = URL.createObjectURL(new Blob([`(${lockstepWorker})()`], { type: "text/javascript" }));
-    worker = new Worker(address);
-    await new Promise((done, failed) => {
+    const begun = worker = new Worker(address);
+    const ready = new Promise((done, failed) => {
       unstarted = failed;
-      worker.onerror = (event) => failed(new Error(event.message));
-      worker.onmessage = ({ data }) => (data.ready ? done() : failed(new Error(data.failure)));
-      worker.postMessage({ parts });
+      begun.onerror = (event) => failed(new Error(event.message));
+      begun.onmessage = ({ data }) => (data.ready ? done(data.ready) : failed(new Error(data.failure)));
     });
+    const loaded = load((part, share) => {
+      if (worker !== begun) throw new Error("ended");
+      say(`Loading Python: ${Math.round(100 * share)} %`);
+      begun.postMessage({ part });
+    }).then(() => {
+      say("Starting Python");
+      begun.postMessage({ last: true });
+    });
+    [about] = await Promise.all([ready, loaded]);
     URL.revokeObjectURL(address);
     worker.onmessage = ({ data }) => {
       const { done, failed } = waiting.get(data.number) ?? {};
@@ -57,10 +72,14 @@ lockstep.live = (() => {
     };
   }
 
+  /** Load Python and start it, unless that was done: pages do so when they expect a request. */
+  async function start() { await (starting ??= begin().catch((error) => { end(); throw error; })); }
+
   /** Return [answer, frame, ...]. heard(words) says what is going on; after `seconds` of work the worker is ended. */
   async function ask(request, { heard = () => {}, seconds = Infinity } = {}) {
-    starting ??= begin(heard).catch((error) => { end(); throw error; });
-    await starting;
+    hearing.add(heard);
+    if (starting) heard(doing);
+    try { await start(); } finally { hearing.delete(heard); }
     heard("Computing");
     const number = ++last;
     return new Promise((done, failed) => {
@@ -71,5 +90,5 @@ lockstep.live = (() => {
     });
   }
 
-  return { possible, megabytes: Math.round(bytes / 1e6), heap: () => heap, take, ask, end };
+  return { possible, megabytes: Math.round(bytes / 1e6), heap: () => heap, about: () => about, take, start, ask, end };
 })();

@@ -60,6 +60,7 @@
       element("p", { className: "note", textContent: "Tab indents; after Escape it leaves the text. The check runs your program in this page, for practice: memory is not measured here." }),
       element("div", { className: "send" }, check, stop, again), outcome, marks, printed);
     area.focus({ preventScroll: true });
+    lockstep.live.start().catch(() => {}); // while the reader writes; a check tries again, and says what is wrong
   }
 
   if (lockstep.live.possible) box.append(element("button", { type: "button", className: "button", textContent: `Write it here (${lockstep.live.megabytes} MB)`, onclick: open }));

@@ -12,6 +12,8 @@
     for (const field of data.fields) field.value = given.get(field.name) ?? field.default;
   }
   new trials.Trial(box, data);
+  const start = () => lockstep.live.start().catch(() => {}); // a run tries again, and says what is wrong
+  box.addEventListener("focusin", start, { once: true });
   box.addEventListener("computed", ({ detail }) => {
     history.replaceState(null, "", `#${detail.query}`);
     share.hidden = false;

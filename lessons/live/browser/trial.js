@@ -36,7 +36,8 @@ const trials = (() => {
       this.plots = [0, 1].map(() => element("div", { className: "plot", hidden: true }));
       this.form = element("form", { autocomplete: "off", onsubmit: (event) => { event.preventDefault(); this.start(); } },
         element("div", { className: "fields" }, ...labels), element("div", { className: "send" }, this.run, this.stop));
-      box.replaceChildren(this.form, this.status, ...this.plots);
+      this.about = element("p", { className: "note" });
+      box.replaceChildren(this.form, this.status, ...this.plots, this.about);
     }
 
     value(one) { return one.type === "checkbox" ? String(one.checked) : one.value; }
@@ -73,6 +74,7 @@ const trials = (() => {
 
     show(answer, timeline, curve) {
       this.status.textContent = answer.words;
+      this.about.textContent = lockstep.live.about();
       for (const plot of this.plots) plot.hidden = false;
       lockstep.timeline(this.plots[0], timeline);
       lockstep.curve(this.plots[1], curve);

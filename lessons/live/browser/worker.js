@@ -1,4 +1,5 @@
-// In the Web Worker: Python. It gets the archive, says when it is ready, and then answers one request after another.
+// In the Web Worker: Python. It gets the archive in parts, says when it is ready, and then answers one request
+// after another.
 // A function, since a page on a disk makes its worker of text (client.js).
 function lockstepWorker() {
   const files = new Map();
@@ -11,12 +12,14 @@ function lockstepWorker() {
     return bytes;
   }
 
-  // The archive (lessons/live/archive.py) -> `files`: path -> bytes.
-  async function unpack(parts) {
-    const plain = await new Response(new Blob(parts.map(bytesOf)).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
-    const length = new DataView(plain).getUint32(0, true), start = 4 + length;
-    const index = JSON.parse(new TextDecoder().decode(new Uint8Array(plain, 4, length)));
-    for (const [path, [from, to]] of Object.entries(index)) files.set(path, new Uint8Array(plain, start + from, to - from));
+  // The archive (lessons/live/archive.py) -> `files`: path -> bytes. Its parts are decompressed as they arrive.
+  const gunzip = new DecompressionStream("gzip"), parts = gunzip.writable.getWriter();
+  const plain = new Response(gunzip.readable).arrayBuffer();
+
+  async function unpack() {
+    const whole = await plain, length = new DataView(whole).getUint32(0, true), start = 4 + length;
+    const index = JSON.parse(new TextDecoder().decode(new Uint8Array(whole, 4, length)));
+    for (const [path, [from, to]] of Object.entries(index)) files.set(path, new Uint8Array(whole, start + from, to - from));
   }
 
   // What Pyodide asks the network for is in the archive; there is nothing else that it may have.
@@ -27,8 +30,8 @@ function lockstepWorker() {
     return Promise.resolve(new Response(files.get(name), { headers: { "Content-Type": type } }));
   }
 
-  async function start(parts) {
-    await unpack(parts);
+  async function start() {
+    await unpack();
     self.fetch = answerFetch;
     for (const name of ["pyodide.asm.js", "pyodide.js"]) {
       const address = URL.createObjectURL(new Blob([files.get(name)], { type: "text/javascript" }));
@@ -45,17 +48,22 @@ function lockstepWorker() {
     files.clear();
     await python.runPythonAsync('import sys; sys.path.insert(0, "/python"); import engine');
     engine = python.pyimport("engine");
-    const versions = await engine.start.callPromising();
-    return { versions, heap: () => python._module.HEAP8.length };
+    const about = await engine.start.callPromising();
+    return { about, heap: () => python._module.HEAP8.length };
   }
 
   let ready = null;
 
-  self.onmessage = async ({ data: { parts, number, request } }) => {
+  self.onmessage = async ({ data: { part, last, number, request } }) => {
     try {
-      if (parts) {
-        ready = await start(parts);
-        postMessage({ ready: ready.versions });
+      if (part) {
+        parts.write(bytesOf(part));
+        return;
+      }
+      if (last) {
+        parts.close();
+        ready = await start();
+        postMessage({ ready: ready.about });
         return;
       }
       const found = await engine.answer.callPromising(JSON.stringify(request));

@@ -34,14 +34,15 @@ def answer(request: str) -> list[Any]:
 
 
 def start() -> str:
-    """Import what a first run needs, and return the versions it is computed with."""
+    """Import what a first run needs, and return a sentence on what computes, which the page says once."""
     sys.modules["torch"] = None  # type: ignore[assignment]  # so that nobody looks for it in every folder
     import numpy
 
     import experiments.execution.run
     import experiments.viewer.pictures  # noqa: F401
 
-    return f"Python {sys.version.split()[0]}, NumPy {numpy.__version__}"
+    computed = f"Computed in this page by Python {sys.version.split()[0]} and NumPy {numpy.__version__}, without Numba"
+    return f"{computed}: virtual times are those of any other machine, and losses are the same up to rounding."
 
 
 def run(query: str, changes: dict[str, str] | None = None, recorded: dict[str, float] | None = None) -> list[Any]:
@@ -50,6 +51,7 @@ def run(query: str, changes: dict[str, str] | None = None, recorded: dict[str, f
     Return what it measured, the frame of its timeline, and that of its loss. If there is something `recorded`, the
     words say how far it is from that.
     """
+    from experiments.execution.notes import kernel_notes
     from experiments.execution.run import run
     from experiments.specification.experiment import Experiment
     from experiments.viewer import pictures
@@ -63,7 +65,8 @@ def run(query: str, changes: dict[str, str] | None = None, recorded: dict[str, f
     picture = pictures.loss([pictures.Shown("this run", done, 0)], "seconds")
     curves = curve.frame(picture, "Loss of this run against time.", link)
     measured = {"seconds": done.trace.seconds(), "loss": float(done.evaluations["loss"][-1])}
-    told = [words(measured, recorded), *([f"It ended early: {done.error}"] if done.error else []), *done.notes]
+    notes = [note for note in done.notes if note not in kernel_notes()]  # the page says so once
+    told = [words(measured, recorded), *([f"It ended early: {done.error}"] if done.error else []), *notes]
     finite = {name: value if math.isfinite(value) else None for name, value in measured.items()}
     facts = {"query": link, "values": done.experiment.in_force(), "words": " ".join(told), **finite}
     return [json.dumps(facts), frame, curves]

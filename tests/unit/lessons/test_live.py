@@ -3,19 +3,24 @@
 import gzip
 import hashlib
 import importlib.util
+import io
 import json
 import os
 import struct
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import lessons
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
+from kernels import compiler
 from lessons import markup
 from lessons.grading import grader
-from lessons.live import archive, distribution, fields
+from lessons.live import archive, bytecode, distribution, fields
 from tests.sources import ROOT
 
 PYTHON = ROOT / "lessons" / "live" / "python"
@@ -76,7 +81,7 @@ def test_a_run_needs_no_module_of_ours_that_is_not_in_the_archive(tmp_path):
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_bytes(path.read_bytes())
     program = (
-        "import json, engine, knobs, pydantic; engine.start()\n"
+        "import json, engine, knobs, pydantic\nassert 'Numba' in engine.start()\n"
         "found = engine.answer(json.dumps({'do': 'run', 'query': 'workload=quadratic&steps=3&workers=2'}))\n"
         "assert len(found) == 3, found; print(json.dumps([found[0], knobs.__file__, pydantic.__file__]))"
     )
@@ -97,6 +102,33 @@ def test_the_archive_holds_every_file_and_is_cut_into_scripts(tmp_path):
     assert (tmp_path / "2.js").read_text("utf-8") == 'lockstep.live.take(2, "AA==");\n'
 
 
+def zipped(*names: str) -> bytes:
+    with io.BytesIO() as made:
+        with zipfile.ZipFile(made, "w") as packed:
+            for name in names:
+                packed.writestr(name, f"name = {name!r}")
+        return made.getvalue()
+
+
+def test_bytecode_replaces_what_nobody_reads_and_lies_next_to_our_own_sources(tmp_path):
+    release = {archive.LIBRARY: zipped("json.py", "xml/dom.py"), distribution.NUMPY: zipped("numpy/one.py", "a.so")}
+    found = archive.files(release, sys.executable)
+    library = zipfile.ZipFile(io.BytesIO(found[archive.LIBRARY]))
+    assert library.namelist() == ["json.pyc"] and {"python/numpy/one.pyc", "python/a.so"} <= found.keys()
+    assert {"python/knobs.py", "python/__pycache__/knobs.cpython-312.pyc", "python/engine.py"} <= found.keys()
+    (tmp_path / "one.pyc").write_bytes(found["python/numpy/one.pyc"])
+    assert python("import one; print(one.name)", tmp_path).strip() == "numpy/one.py"
+    assert not [name for name in archive.files(release, None) if name.endswith(".pyc")]
+
+
+def test_only_a_python_whose_bytecode_the_browser_reads_compiles_it(monkeypatch):
+    monkeypatch.setattr(bytecode.shutil, "which", lambda name: None)
+    monkeypatch.setattr(bytecode, "MAGIC", importlib.util.MAGIC_NUMBER)
+    assert bytecode.interpreter() == sys.executable
+    monkeypatch.setattr(bytecode, "MAGIC", b"another")
+    assert bytecode.interpreter() is None
+
+
 def test_an_answer_says_how_far_a_run_is_from_the_recorded_one():
     words, recorded = engine().words, {"seconds": 0.02, "loss": 0.5}
     assert words({"seconds": 0.02, "loss": 0.50001}, recorded).count("as recorded") == 2
@@ -104,6 +136,14 @@ def test_an_answer_says_how_far_a_run_is_from_the_recorded_one():
     assert "0.1 above the recorded one" in words({"seconds": 0.02, "loss": 0.6}, recorded)
     assert "diverged, and 0.5 was recorded" in words({"seconds": 0.02, "loss": float("inf")}, recorded)
     assert "recorded" not in words(recorded, None)
+
+
+def test_that_kernels_are_not_compiled_is_said_of_the_page_and_not_of_each_run(monkeypatch):
+    monkeypatch.setattr(compiler, "COMPILES", False)
+    query = "workload=quadratic&steps=3&workers=2"
+    assert any("Numba" in note for note in run(Experiment.from_query(query)).notes)
+    answer, *_ = engine().run(query)
+    assert "Numba" not in json.loads(answer)["words"]
 
 
 def test_a_mistake_is_answered_with_its_sentence():
