@@ -1,4 +1,5 @@
-// The coach: a bubble next to the part of the page that it is about. It lies above the page and moves nothing in it.
+// The coach: a bubble next to the part of the page that it is about. It lies above the page and moves nothing in it. The
+// Tab key comes to it first; Escape ends it from anywhere, and so does a reader who uses the page instead.
 // Relies on the class of Streamlit's side bar and on the test ids of its app and sliders. Without them the bubble may lie
 // over what a reader is to use.
 const SEEN = "lockstep-coach"; // in the browser's storage, once it was shown
@@ -8,6 +9,8 @@ const MOVES = ["scroll", "resize"];
 const LOOK = 200;              // ms between two looks where the part is: each makes the browser lay out the page
 const GAP = 12;                // px between a part and the bubble
 const USED = "button, a[href], [data-baseweb=select], [data-testid=stSlider], label";
+const READ = ".st-key-welcome h1, .st-key-welcome-words, .legend, .learned, .machines"; // what explains, and what is pictured
+const GOES_ON = `${USED}, input, [role=option], .st-key-timeline`;
 const MATTERS = 100;           // times as much as what else is hidden
 const HEADER = 60;             // px of the page's bar, behind which nothing is seen
 const NAMES = 84, TOP = 34, AXIS = 22; // px of the timeline's names, of what lies above its lanes, and below
@@ -44,13 +47,19 @@ class Coach {
     this.onAct = () => { this.acted = true; };
     ACTS.forEach((act) => document.addEventListener(act, this.onAct, true));
     this.onMove = () => { this.frame ||= requestAnimationFrame(() => this.follow()); };
-    this.onKey = (event) => {
-      const outside = document.activeElement && document.activeElement !== document.body && !this.bubble?.contains(document.activeElement);
-      if (event.key === "Escape" && !outside) this.leave();
+    this.onKey = (event) => { if (event.key === "Escape") this.leave(); };
+    this.onUse = (event) => { // a reader who uses the page has gone on
+      const path = event.composedPath();
+      const asks = path.some((one) => one === this.bubble || one.matches?.(".st-key-tour"));
+      if (this.bubble && !asks && path.some((one) => one.matches?.(GOES_ON))) this.leave();
     };
   }
 
   update(data) {
+    if (this.bubble && data.run !== this.data.run) { // another run was started, by whatever means
+      this.acted = true;
+      this.leave();
+    }
     this.data = data;
     const asked = data.asked > this.asked;
     this.asked = data.asked;
@@ -66,7 +75,8 @@ class Coach {
     this.until = performance.now() + PATIENCE;
     this.onMove();
     this.looks = setInterval(this.onMove, LOOK);
-    document.addEventListener("keydown", this.onKey);
+    document.addEventListener("keydown", this.onKey, true);
+    document.addEventListener("click", this.onUse, true);
     MOVES.forEach((move) => addEventListener(move, this.onMove, true));
   }
 
@@ -75,8 +85,10 @@ class Coach {
     cancelAnimationFrame(this.frame);
     clearInterval(this.looks);
     this.frame = 0;
-    document.removeEventListener("keydown", this.onKey);
+    document.removeEventListener("keydown", this.onKey, true);
+    document.removeEventListener("click", this.onUse, true);
     MOVES.forEach((move) => removeEventListener(move, this.onMove, true));
+    if (this.bubble?.contains(document.activeElement)) document.querySelector(".st-key-tour button")?.focus({ preventScroll: true });
     this.bubble?.remove();
     this.ring?.remove();
     this.bubble = this.ring = null;
@@ -131,8 +143,9 @@ class Coach {
     this.bubble.querySelector(".next").addEventListener("click", () => this.next());
     // next to the page and not in it, so that nothing in the page moves, and its stacking is its own
     const app = document.querySelector('[data-testid="stApp"]') ?? document.body;
-    app.append(this.ring, this.bubble);
+    app.prepend(this.ring, this.bubble); // before the page: the first stop of the Tab key
     this.tell();
+    if (this.wanted) this.bubble.querySelector(".next").focus({ preventScroll: true });
   }
 
   next() {
@@ -173,7 +186,9 @@ class Coach {
     ];
     const inside = ([left, top]) => [Math.max(12, Math.min(left, innerWidth - wide - 12)), Math.max(12, Math.min(top, innerHeight - high - 12))];
     const hidden = ([left, top], of) => Math.max(0, Math.min(left + wide, of.right) - Math.max(left, of.left)) * Math.max(0, Math.min(top + high, of.bottom) - Math.max(top, of.top));
-    const used = this.used(lanes), cost = (place) => used.reduce((sum, one) => sum + hidden(place, one), MATTERS * hidden(place, box));
+    const beside = pictured ? lanes : bar; // all controls of the side bar are there to be changed
+    const used = [...this.boxes(`${USED}, ${READ}`), ...(beside ? [beside] : [])];
+    const cost = (place) => used.reduce((sum, one) => sum + hidden(place, one), MATTERS * hidden(place, box));
     const found = places.map(inside).map((place, side) => ({ place, side, cost: cost(place) })), before = found[this.side];
     const best = found.reduce((best, one) => (one.cost < best.cost ? one : best));
     // it stays on its side while the page is scrolled, unless it hides its part there, or far more than elsewhere
@@ -182,10 +197,10 @@ class Coach {
     Object.assign(this.bubble.style, { left: `${left}px`, top: `${top}px` });
   }
 
-  // The rectangles of what a reader may want to use or to see while the bubble stands there: controls, the lanes, their legend, and what is learned.
-  used(lanes) {
-    const all = [...document.querySelectorAll(USED), ...this.timeline()?.querySelectorAll(`.legend, .learned, ${USED}`) ?? []];
+  // The rectangles of what matches on the page and in the timeline, which a reader may want to use or read meanwhile.
+  boxes(what) {
+    const all = [document, this.timeline()].flatMap((root) => [...root?.querySelectorAll(what) ?? []]);
     const seen = all.filter((one) => !this.bubble.contains(one)).map((one) => one.getBoundingClientRect());
-    return [...seen.filter(({ width, right }) => width && right > 0), ...(lanes ? [lanes] : [])];
+    return seen.filter(({ width, right }) => width && right > 0);
   }
 }

@@ -1,4 +1,4 @@
-"""A tour in five steps that points at parts of the page. It can be closed at any time."""
+"""A tour in five steps that points at parts of the page. It ends when the reader closes it, or uses the page."""
 
 from typing import NamedTuple
 
@@ -47,10 +47,13 @@ def start() -> None:
     st.session_state.tours = st.session_state.get("tours", 0) + 1
 
 
-def show(first: bool, lanes: int) -> None:
-    """Mount the tour of a timeline with `lanes` lanes: it opens on request and, on a `first` visit, once."""
+def show(first: bool, lanes: int, run: str) -> None:
+    """Mount the tour of a timeline with `lanes` lanes: it opens on request and, on a `first` visit, once.
+
+    It ends when `run`, the key of the experiment that the page shows or is running, changes.
+    """
     state = st.session_state
     if "tours" not in state:
         state.tours = int(st.query_params.get("tour") == "1")
     steps = tuple(step._asdict() for step in STEPS)  # Streamlit imports pandas to look at a list
-    _mount(data={"steps": steps, "first": first, "asked": state.tours, "lanes": lanes}, key=KEY)
+    _mount(data={"steps": steps, "first": first, "asked": state.tours, "lanes": lanes, "run": run}, key=KEY)

@@ -52,7 +52,7 @@ def _show() -> None:
         experiment, refusal = sidebar.choose()
     now = session.under_way()
     shown = session.run_on_page()
-    coach.show(welcome.first(), shown.trace.ranks if shown else 1)
+    coach.show(welcome.first(), shown.trace.ranks if shown else 1, state.asked.key() if state.get("asked") else "")
     sidebar.bar(experiment, refusal)
     faults.show(experiment)
     if wrong := sharing.receive():

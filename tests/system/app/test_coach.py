@@ -18,14 +18,14 @@ LANES = """() => {
 pytestmark = NEEDED
 
 
-def mounted(page, asked: int = 0) -> None:
+def mounted(page, asked: int = 0, run: str = "") -> None:
     """Have the tour on the page, or have it drawn again."""
     if not page.evaluate("'coached' in window"):
         source = (scripts.HERE / "coach.js").read_text("utf-8")
         source = source.replace("export default function", "coached = function")
         page.add_script_tag(content=f"var coached; {source}")
     steps = [step._asdict() for step in coach.STEPS]
-    data = {"steps": steps, "first": True, "asked": asked, "lanes": 4}
+    data = {"steps": steps, "first": True, "asked": asked, "lanes": 4, "run": run}
     page.evaluate("data => { coached({ data, parentElement: document.body }) }", data)
 
 
@@ -43,6 +43,19 @@ def toured(browser, acts: bool, asked: int = 0) -> bool:
     there = page.locator(".coach").count() == 1
     page.close()
     return there
+
+
+def touring(browser, asked: int = 0):
+    """A page with a setting, a box to type into, and the tour."""
+    page = browser.new_page()
+    page.set_content(
+        """<div data-testid="stApp"><button>a setting</button><input aria-label="a box"><p>words</p>
+        <div class="st-key-tour"><button>Show me around</button></div></div>"""
+    )
+    page.evaluate(LANES)
+    mounted(page, asked)
+    expect(page.get_by_role("region", name="A short tour")).to_be_visible()
+    return page
 
 
 def covered(page, *what: str) -> list[str]:
@@ -111,4 +124,66 @@ def test_the_last_step_covers_none_of_the_buttons_beside_the_one_that_it_is_abou
     expect(page.locator(".coach")).to_contain_text("Change something")
     page.wait_for_function("() => document.querySelector('.coach-ring').offsetWidth < 200")
     assert covered(page, "#stop", "#reset", "#first", ".stage") == []
+    page.close()
+
+
+def test_the_tour_is_the_first_stop_of_the_tab_key(browser):
+    page = touring(browser)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Leave")).to_be_focused()
+    page.close()
+
+
+def test_escape_ends_the_tour_wherever_the_focus_is(browser):
+    page = touring(browser)
+    page.get_by_label("a box").focus()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("region", name="A short tour")).to_have_count(0)
+    page.close()
+
+
+def test_a_tour_that_was_asked_for_takes_the_focus_and_gives_it_back(browser):
+    page = touring(browser, asked=1)
+    expect(page.get_by_role("button", name="Next")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Show me around")).to_be_focused()
+    page.close()
+
+
+def test_a_reader_who_uses_the_page_ends_the_tour_and_one_who_clicks_on_words_does_not(browser):
+    page = touring(browser)
+    tour = page.get_by_role("region", name="A short tour")
+    page.get_by_text("words").click()
+    page.get_by_role("button", name="Next").click()
+    expect(tour).to_contain_text(coach.STEPS[1].title)
+    page.get_by_role("button", name="a setting").click()
+    expect(tour).to_have_count(0)
+    page.close()
+
+
+def test_another_run_ends_the_tour_and_the_same_one_drawn_again_does_not(browser):
+    page = touring(browser)
+    tour = page.get_by_role("region", name="A short tour")
+    mounted(page)
+    expect(tour).to_be_visible()
+    mounted(page, run="another")
+    expect(tour).to_have_count(0)
+    page.close()
+
+
+def test_the_tour_covers_neither_the_machines_nor_the_words_that_explain_the_lanes(browser):
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.set_content(
+        """<div class="st-key-welcome-words" style="height: 60px; margin-top: 120px">words</div>
+        <div class="st-key-timeline"><div class="legend" style="width: 600px; height: 60px">
+        <span style="margin-left: 400px">wait</span></div><div class="stage" style="width: 1000px; height: 160px"></div>
+        <div class="machines" style="position: absolute; left: 1020px; top: 200px; width: 360px; height: 240px">
+        </div></div><button style="position: absolute; top: 530px; width: 700px; height: 60px">a card</button>"""
+    )
+    mounted(page)
+    for step in coach.STEPS[:4]:
+        expect(page.locator(".coach")).to_contain_text(step.title)
+        page.wait_for_function("() => document.querySelector('.coach').offsetTop > 0")
+        assert covered(page, ".machines", ".st-key-welcome-words") == [], step
+        page.get_by_role("button", name="Next").click()
     page.close()
