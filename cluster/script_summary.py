@@ -18,7 +18,10 @@ PRINTED = "printed "
 
 
 class Waited(NamedTuple):
-    """A wait of `rank` in `what`, which ended when `culprit` arrived last; `line` is the line of the script."""
+    """A wait of `rank` in `what`, which ended when `culprit` arrived last; `line` is the line of the script.
+
+    `ready` is when the rank itself had joined or sent. It may have computed since then, until it had to wait.
+    """
 
     rank: int
     culprit: int
@@ -26,6 +29,7 @@ class Waited(NamedTuple):
     line: str
     start: float  # s
     end: float  # s
+    ready: float  # s
 
 
 @dataclass(frozen=True)

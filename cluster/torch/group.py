@@ -84,7 +84,7 @@ class Group(Collectives):
             with process.pricer.pause():
                 meeting.finish(durations, work)
         process.leave()
-        return CollectiveWork(self, result, meeting)
+        return CollectiveWork(self, result, meeting, begins)
 
     def send(self, tensors: Tensors, dst: int, tag: int = 0) -> SendWork:
         process = self.process

@@ -99,7 +99,7 @@ class Sending:
             lost = self._lost()
             assert lost
             raise lost.loss(f"rank {rank.number} waits until it receives a message (tag {self._tag})")
-        process.record_wait(other, "send", start, rank.now)
+        process.record_wait(other, "send", start, rank.now, self._ready)
         if self.left > rank.now:
             rank.span(COMMUNICATE, rank.now, self.left, "send")
             rank.now = self.left
@@ -142,7 +142,7 @@ class Receiving:
             raise rank.mailbox.lost[sender].loss(f"rank {rank.number} waits for any message")
         for kind, _, end, _, _ in rank.event_log.spans[-2:]:
             if kind == WAIT:
-                process.record_wait(sender, "receive", start, end)
+                process.record_wait(sender, "receive", start, end, start)
         if x.numel() != self._x.numel() or x.dtype != self._x.dtype:
             mine, theirs = (
                 f"{one.numel():,} numbers ({str(one.dtype).removeprefix('torch.')})" for one in (self._x, x)

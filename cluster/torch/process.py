@@ -80,10 +80,10 @@ class Process:
         if log.step >= self.shared.steps:
             raise Enough
 
-    def record_wait(self, culprit: int, what: str, start: float, end: float) -> None:
-        """Record that this rank waited for `culprit`."""
+    def record_wait(self, culprit: int, what: str, start: float, end: float, ready: float) -> None:
+        """Record that this rank waited for `culprit` from `start` to `end`, and was `ready` itself before, in s."""
         if end > start and culprit != self.rank.number:
-            self.shared.waits.append(Waited(self.rank.number, culprit, what, self.line, start, end))
+            self.shared.waits.append(Waited(self.rank.number, culprit, what, self.line, start, end, ready))
 
 
 _HERE = threading.local()

@@ -105,11 +105,11 @@ class PendingWork(dist.Work):
 
 
 class CollectiveWork(PendingWork):
-    """One rank's part of a meeting."""
+    """One rank's part of a meeting, which it joined when it was `ready`, in s."""
 
-    def __init__(self, group: Group, result: Any, meeting: Meeting):
+    def __init__(self, group: Group, result: Any, meeting: Meeting, ready: float):
         super().__init__(group, result)
-        self._meeting = meeting
+        self._meeting, self._ready = meeting, ready
         self._waiter: tuple[int, Rank] | None = None
         self._owed = 1  # 0 once the processor's share of it is paid
 
@@ -174,7 +174,7 @@ class CollectiveWork(PendingWork):
             begins = min(max(came, start), end)
             rank.span(WAIT, start, begins, name)
             rank.span(COMMUNICATE, begins, end, name)
-            process.record_wait(culprit, name, start, begins)
+            process.record_wait(culprit, name, start, begins, self._ready)
             if rank.interruptible:
                 rank.interrupt()
 

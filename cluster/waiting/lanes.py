@@ -91,6 +91,7 @@ class Lanes:
         self.serves = ~works  # a rank that never computes answers others
         self.message, self.by = np.full(n, -1), np.full(n, -1)
         self.released = self.end.copy()  # when the other rank let a wait end
+        self.ready = self.start.copy()  # when a rank that waits was ready itself; it may have computed since
         self.forever, self.gone = np.zeros(0, int), -1  # waits that never ended, and the lost rank that they wait for
         self._match_waits(recorded)
         got = np.flatnonzero(self.receives)
@@ -112,10 +113,12 @@ class Lanes:
         """Find what ended each wait, trying the most specific explanation first."""
         m, rank, end = self.messages, self.rank, self.end
         self._set(found := np.flatnonzero(self.waits), m.into(rank[found], end[found]))
-        known = {(one.rank, one.end): one.culprit for one in recorded}
-        if known:
-            culprits = [known.get(wait, -1) for wait in zip(rank[found].tolist(), end[found].tolist(), strict=True)]
-            by = np.where(np.array(culprits) >= 0, culprits, self.by[found])
+        if recorded and len(found):
+            known = {(one.rank, one.end): (one.culprit, one.ready) for one in recorded}
+            waits = zip(rank[found].tolist(), end[found].tolist(), strict=True)
+            culprits, ready = map(np.array, zip(*(known.get(wait, (-1, np.inf)) for wait in waits), strict=True))
+            self.ready[found] = np.minimum(ready, self.start[found])
+            by = np.where(culprits >= 0, culprits, self.by[found])
             self.message[found[by != self.by[found]]] = -1
             self.by[found] = by
         self._join(self._open())

@@ -81,7 +81,8 @@ def _alongside(lanes: Lanes, pieces: Pieces, wait, compared, span, time, left):
     `compared` is the wait of the rank that did the same work: `wait`, or one that its explanation led to. Return where
     the walk continues: (span, time, seconds left) of each wait.
     """
-    own = lanes.previous[compared]
+    goes_on = lanes.ready[compared] < lanes.start[compared] - NEAR
+    own = np.where(goes_on, lanes.at(lanes.rank[compared], lanes.ready[compared]), lanes.previous[compared])
     for _ in range(2):  # the last thing that both did may be sending
         sends = _alike(lanes, own, span) & (lanes.kind[own] == COMMUNICATE) & ~lanes.receives[own]
         sends &= np.abs(lanes.end[span] - lanes.start[span] - lanes.end[own] + lanes.start[own]) <= left
@@ -89,7 +90,7 @@ def _alongside(lanes: Lanes, pieces: Pieces, wait, compared, span, time, left):
         same = _alike(lanes, *ahead) & (lanes.kind[ahead[0]] == COMPUTE)
         own, span = np.where(same, ahead[0], own), np.where(same, ahead[1], span)
     on = np.flatnonzero(_alike(lanes, own, span) & (lanes.kind[own] == COMPUTE))
-    reach = lanes.start[compared].copy(), time.copy()  # time back to which both are accounted for
+    reach = lanes.ready[compared].copy(), time.copy()  # time back to which both are accounted for
     for _ in range(HOPS):
         if not len(on):
             break

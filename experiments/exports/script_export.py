@@ -36,12 +36,11 @@ def export(run: ScriptRun, form: str, path: str | Path) -> list[Path]:
 def tables(run: ScriptRun) -> dict[str, Columns]:
     """Return the tables of a run by name: losses, values logged and printed, memory, waits and printed lines."""
     names = np.array(run.quantities, object)
-    waits = [np.array(column, object) for column in zip(*run.waits, strict=True)] or [np.zeros(0)] * len(WAITS)
     return {
         "losses": run.losses,
         "logged": run.measures | {"quantity": names[run.measures["quantity"]]},
         "memory": run.memory | {"kind": np.array(HELD, object)[run.memory["kind"]]},
-        "waits": dict(zip(WAITS, waits, strict=True)),
+        "waits": {name: np.array([getattr(wait, name) for wait in run.waits], object) for name in WAITS},
         "printed": {
             "rank": np.array([rank for rank, _ in run.printed], int),
             "line": np.array([line for _, line in run.printed], object),

@@ -27,7 +27,7 @@ from tracing import HELD, KINDS, Trace, number_words, sort_rows
 
 FILE = "script.json"
 TABLES = {name: run_files.TABLES[name] for name in ("losses", "measures", "memory", "spans", "messages")}
-WAITS = {"rank": "i4", "culprit": "i4", "what": "i4", "line": "i4", "start": "f8", "end": "f8"}
+WAITS = {"rank": "i4", "culprit": "i4", "what": "i4", "line": "i4", "start": "f8", "end": "f8", "ready": "f8"}
 """Columns of waits.parquet; `what` and `line` index `words` of script.json."""
 
 

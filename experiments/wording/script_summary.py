@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from experiments.specification.script import ScriptExperiment
 
 NAMED = 4  # ranks that others wait for, in the summary
-WORTH = 0.001  # smallest share of the ranks' waiting time that gets a line
+WORTH = 0.01  # smallest share of the time of the ranks that wait that gets a line: less is chance
 LEAST_SHOWN = 0.0005  # smallest share of the time that is not shown as 0.0 %
 LONGER = 1.25  # times the median at which a rank counts as computing longer than the others
 MOST_LOGGED = 6  # names of logged values in the summary

@@ -15,6 +15,7 @@ from cluster.waiting.pieces import UNKNOWN
 from experiments.viewer import script_words, waits
 from experiments.wording.script_summary import lines, share_of_time
 from installation import ROOT
+from tests.torch_zoo import PROGRAMS
 from tracing import WAIT
 
 SLOW = 2
@@ -24,7 +25,9 @@ WAITS = r"\d+ ranks wait|rank \d+ waits (?!most)"
 @cache
 def outcome(name, ranks, slow=0, network="1GbE", steps=4):
     faults = Faults(slow={SLOW: float(slow)} if slow else {})
-    return simulate(str(ROOT / "docs" / "scripts" / f"{name}.py"), ranks, network=network, faults=faults, steps=steps)
+    program = PROGRAMS.get(name.removeprefix("zoo ")) if name.startswith("zoo ") else None
+    script = program or str(ROOT / "docs" / "scripts" / f"{name}.py")
+    return simulate(script, ranks, network=network, faults=faults, steps=steps)
 
 
 def sentences(done):
@@ -46,7 +49,8 @@ def test_a_slow_rank_is_named_first_in_headline_summary_and_timeline(name, ranks
 
 
 @pytest.mark.parametrize(
-    ("name", "ranks"), [("ddp", 2), ("ddp", 4), ("ddp", 16), ("fsdp2", 8), ("ring", 2), ("ring", 8)]
+    ("name", "ranks"),
+    [("ddp", 2), ("ddp", 4), ("ddp", 16), ("fsdp2", 4), ("fsdp2", 8), ("ring", 2), ("ring", 8), ("zoo ddp", 4)],
 )
 def test_nobody_is_blamed_where_all_ranks_are_alike(name, ranks):
     for network in ("1GbE", "10GbE"):
@@ -54,6 +58,20 @@ def test_nobody_is_blamed_where_all_ranks_are_alike(name, ranks):
         assert "no rank keeps the others waiting" in headline
         assert not any("for rank" in text for text in summary)
         assert "caused by" not in told
+
+
+def test_a_wait_for_a_rank_that_takes_under_a_hundredth_of_the_time_is_not_worth_a_line():
+    done = outcome("fsdp2", 4, network="10GbE", steps=12)
+    assert any(one.culprit >= 0 for one in done.summary.waits), "ten rows on four ranks: one updates fewer"
+    assert sentences(done)[1] == []
+
+
+@pytest.mark.parametrize("ranks", [4, 8])
+def test_a_rank_that_computes_on_after_it_joined_is_compared_as_of_when_it_joined(ranks):
+    done = outcome("zoo ddp", ranks, network="10GbE")
+    assert any(one.ready < one.start for one in done.recorded.waits), "buckets overlap with backward"
+    late = [one for one in done.summary.waits if one.culprit >= 0 and one.seconds > 1e-12]
+    assert not late, "all ranks do the same work, and none of it takes longer on one of them"
 
 
 def test_ranks_that_send_to_each_other_in_time_do_not_wait():

@@ -8,11 +8,13 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from cluster.devices import DEVICES
 from cluster.network import Link, Network
 from cluster.script_device import ScriptDevice, parse_script_device
 from cluster.torch import simulate
+from cluster.torch.pricing import Pricer
 
 FREE = ScriptDevice(1e30, 1e30, 0.0)
 CALLS, VIEWS = replace(FREE, call=1.0), replace(FREE, view=1.0)
@@ -120,6 +122,17 @@ def test_a_product_of_16_bit_numbers_takes_the_devices_16_bit_rate_and_half_the_
     assert seconds(product(torch.float32, autocast=True), fast)[0] == pytest.approx(0.5 + 1.5 * casts)
     assert seconds(product(torch.float32), replace(FREE, bandwidth=1200.0)) == [1.0]
     assert seconds(product(torch.bfloat16), replace(FREE, bandwidth=1200.0)) == [0.5]
+
+
+def test_operations_on_fake_tensors_are_free_and_show_that_a_run_which_traces_a_model_is_alive():
+    def trace():
+        with FakeTensorMode():
+            x = torch.zeros(2, 4)
+            before, start = Pricer.operations, time.time()
+            x + x
+            return Pricer.operations - before, time.time() - start
+
+    assert simulate(trace, 1).results == [(1, 0.0)]
 
 
 def test_the_price_of_python_is_the_same_in_every_run():
