@@ -7,9 +7,10 @@ itself. It sends, compressed, only by how much its model differs from that belie
     z_i <- z_i + q_i              s_i <- s_i + sum_j W_ij q_j           j = i included
     x_i <- y_i + gamma (s_i - z_i)
 
-What C leaves out stays in y_i - z_i, and so is sent later; no other error feedback is needed. Gossip of C(x_i) itself
-would stop at a distance that C never sends. The mean of all x_i moves as synchronous SGD would, for any C and gamma.
-The stronger the compression, the smaller gamma has to be: otherwise workers run away from beliefs that are too old.
+C keeps the largest elements. What it leaves out stays in y_i - z_i and is sent later; no other error feedback is needed.
+Gossip of C(x_i) itself would stop at a distance that C never sends. The mean of all x_i moves as synchronous SGD would,
+for any C and gamma. The stronger the compression, the smaller gamma has to be: otherwise workers run away from beliefs
+that are too old.
 
 Price: a compressed model from every worker to each of its neighbours in every step; two more vectors, z and s, however
 many neighbours. Staleness: none, but workers disagree.
@@ -17,19 +18,14 @@ Source: Koloskova, Stich & Jaggi, ICML 2019, arXiv:1902.00340, in the form that 
 & Jaggi, ICLR 2020, arXiv:1907.09356.
 """
 
-import math
-from typing import Literal
-
 import kernels
-from algorithms import compression
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.topology import Topology, custom, mixing, neighbours, same_graph
 
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    code: Literal["none", "top_k", "qsgd", "int8"] = knob("top_k", "how differences are compressed")
-    density: float = knob(0.1, "fraction of the elements that top_k sends", when={"code": ("top_k",)}, gt=0, le=1)
+    density: float = knob(0.1, "fraction of the elements that is sent, the largest; 1 sends all", gt=0, le=1)
     consensus: float = knob(0.4, "gamma, share of the way to the neighbours' mean taken in a step", gt=0, le=1)
     topology: Topology = knob(
         "ring", "graph of neighbours: ring, torus, exponential, complete, star or random", when={"edges": ("",)}
@@ -43,14 +39,14 @@ def check(workers, batch, workload, s):
 
 
 def elements_sent(shape, s):
-    if s.code != "none" and shape.workers > 1:
-        return None  # messages of a code are bytes, indices and norms
+    if s.density < 1 and shape.workers > 1:
+        return None  # the indices are of four bytes, whatever the numbers are
     return sum(map(len, neighbours(s.topology, shape.workers, s.edges))) * shape.parameters * shape.steps
 
 
 def notes(e):
     yield from same_graph(e.knobs.topology, e.workers, e.knobs.edges)
-    if e.knobs.code == "none" and e.knobs.consensus == 1:
+    if e.knobs.density == 1 and e.knobs.consensus == 1:
         yield "Without compression and with a consensus step of 1 it is dpsgd that mixes after its step."
 
 
@@ -60,45 +56,40 @@ def worker(comm, task, s=Settings()):
     x = task.start()  # (d,)
     z, believed = (kernels.keep(kernels.zeros_like(x)) for _ in range(2))
     q = kernels.keep(kernels.empty_like(x))
-    codec = Identity()
-    if s.code != "none":
-        found = compression.find(s.code)
-        own = {"density": s.density} if s.code == "top_k" else {}
-        codec = found.Codec(found.Settings(**own), task.tensors, comm.rank, comm.size, task.seed)
+    k = max(1, round(s.density * len(x)))
 
-    def believe(message, weight):
-        """Add the decoded message, times the sender's weight, to `believed`, s in the formulas; it stays in q."""
-        if message is None:  # the difference was not finite
-            q[:] = math.nan
+    def encode(v):
+        """Return the message for v, its k largest elements and their indices, or all of it; v <- what it stands for."""
+        if k == len(v):
+            return kernels.copy(v)
+        values, index = kernels.empty(k, v), kernels.empty(k, v, "int32")
+        kernels.select(values, index, v, *kernels.kth_largest(v, k))
+        decode((index, values), v)
+        return index, values
+
+    def decode(message, out):
+        if k == len(out):
+            out[:] = message
         else:
-            codec.decode(message, q)
-        kernels.mix(believed, q, 1.0, weight)
+            out[:] = 0
+            kernels.scatter_add(out, *message)
 
     for _ in task.steps(together=True):
         _, g = task.gradient(x)
         kernels.sgd(x, g, s.learning_rate)
         kernels.displacement(q, x, z, 1.0)
-        message = codec.encode(q)
+        message = encode(q)
         for other in others:
-            comm.send((message,), other)
-        believe(message, share[comm.rank])
+            comm.send(message, other)
         kernels.add(z, q)
+        kernels.mix(believed, q, 1.0, share[comm.rank])
         for other in others:
-            believe(*comm.recv(other), share[other])
+            decode(comm.recv(other), q)
+            kernels.mix(believed, q, 1.0, share[other])
         kernels.displacement(q, believed, z, s.consensus)
         kernels.add(x, q)
         task.report(x)
     return x
-
-
-class Identity:
-    """The code that leaves a vector as it is."""
-
-    def encode(self, v):
-        return kernels.copy(v)
-
-    def decode(self, message, out):
-        out[:] = message
 
 
 ALGORITHM = Algorithm(
@@ -108,14 +99,14 @@ ALGORITHM = Algorithm(
     notes=notes,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd", exactness="RND", settings={"code": "none"}),
+        Equivalence("one worker is SGD", to="sgd", exactness="RND", settings={"density": 1}),
         Equivalence(
             "without compression and with a whole consensus step it is D-PSGD that mixes after its step",
             to="dpsgd",
             exactness="RND",
             workers=4,
             to_workers=4,
-            settings={"code": "none", "consensus": 1},
+            settings={"density": 1, "consensus": 1},
             to_settings={"mix": "after"},
         ),
     ),
