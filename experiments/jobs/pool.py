@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -219,13 +220,17 @@ class Pool:
                         self._kill(job, "the pool was closed", "pool")
                     if not self._running:
                         break
+                if self._queue and len(self._running) >= self.slots:
+                    for job in [job for job in self._running if not job.owners]:
+                        self._kill(job, "a run needed its place", "pool")
                 while self._queue and len(self._running) < self.slots:
                     job = self._turns.order(self._queue, self._running)[0]
                     self._turns.take(job)
                     self._queue.remove(job)
                     self._start(job)
                 patience = self._patience()
-            self._spare.prepare(free=bool(self._queue) or not self._running)  # it shares no core with a running job
+            asked = any(job.owners for job in self._running)
+            self._spare.prepare(free=bool(self._queue) or not asked)  # it shares no core with a job of a reader
             events = self._selector.select(patience)
             with self._lock:
                 for key, _ in events:
@@ -246,7 +251,7 @@ class Pool:
             if job.work.kind in MANY_THREADS and memory.WATCHED:
                 spec["memory"] = None
         else:
-            spec |= {"experiment": json.loads(job.work.json()), "wall": self.wall, "polite": POLITE}
+            spec |= {"experiment": json.loads(job.work.json()), "wall": self.wall, "polite": POLITE, "follow": True}
             if job.work.cluster != "simulated":
                 spec["memory"] = None  # torch, and even more so CUDA, reserve far more address space than they use
         try:
@@ -254,10 +259,29 @@ class Pool:
         except OSError as error:
             job.state = replace(job.state, status="failed", message=f"no process could be started: {error.strerror}.")
             return
-        job.child.begin(spec, job.hear)
+        job.child.begin(spec, partial(self._hear, job))
         job.state = replace(job.state, status="running")
         job.deadline = time.monotonic() + self.wall + spec.get("polite", 0.0)
         self._running.append(job)
+
+    def _hear(self, job: Job, line: dict[str, Any]) -> None:
+        """Process one line of the job's output. If another job follows, the process and its next lines are that job's.
+
+        A job that followed belongs to nobody until a reader submits it, and ends when another job needs its place.
+        """
+        if line["kind"] != "follows":
+            return job.hear(line)
+        work = JobSpec(**line["job_spec"])
+        known = self._jobs.get(work.key())
+        if job not in self._running or job.ending or (known and known.state.active):
+            job.child.heard = lambda _: None
+            return job.child.kill()  # it has stored its own result
+        after = Job(work.key(), work, JobState("running"), version=job.version, deadline=time.monotonic() + self.wall)
+        after.child = job.child
+        after.child.heard = partial(self._hear, after)
+        self._running[self._running.index(job)] = after
+        self._remember(after)
+        job.end(0, self.limits)
 
     def _expire(self) -> None:
         """Enforce the limit of wall-clock time, and drop jobs whose owners are all gone."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.runs import sealed
+from experiments.runs.record import Run
 from experiments.runs.summary import ROOT, source_version
 
 KINDS = {
@@ -32,6 +33,9 @@ KINDS = {
     "upload": "experiments.jobs.upload",
 }
 """Kinds of jobs, and the modules whose function `perform` does them."""
+NEXT = "experiments.learning.record"
+"""The module with `spec(run)`, the job whose result readers of a finished run look at next."""
+SOON = 5.0  # s that a run may have taken for that job to follow from it at once
 MANY_THREADS = ("script",)
 """Kinds that run a thread per rank, each of which reserves address space that it never uses."""
 
@@ -71,6 +75,16 @@ class JobSpec:
         """Create the result as one file of JSON."""
         text = json.dumps(found, ensure_ascii=False)
         return self.keep(root, lambda folder: (folder / file).write_text(text, "utf-8"))
+
+
+def following(run: Run) -> JobSpec | None:
+    """Return the job for the process that has just made this run, in which all that it needs is loaded; or None."""
+    if run.status != "finished" or run.summary["wall_seconds"] > SOON:
+        return None
+    try:
+        return importlib.import_module(NEXT).spec(run)
+    except ValueError:  # there is nothing to see, which the page explains
+        return None
 
 
 def keep(place: Path, write: Callable[[Path], object]) -> Path:

@@ -1,13 +1,16 @@
 """A job's own process, which runs one experiment or another job: `python -m experiments.jobs.worker [early]`.
 
 stdin    one JSON object: experiment or job_spec, root (folder of runs), parent (process id), cpu (s), memory (bytes),
-         and for an experiment wall (s) and polite (s, for storing what it has when it reaches wall or cpu)
+         and for an experiment wall (s), polite (s, for storing what it has when it reaches wall or cpu) and follow
+         (whether to continue with the job that follows from it)
 stdout   one JSON object per line:
          {"kind": "progress", "fraction", "seconds", "loss", "curve": {...}, "tried": {...}, "phase"}
          {"kind": "phase", "phase"}                           it waits for something before it continues
          {"kind": "result", "status", "error", "folder"}      the run is stored, whatever its status; the folder is ""
                                                               if it was stopped before its first step
          {"kind": "error", "error"}                           nothing was stored; the sentence says why
+         {"kind": "follows", "job_spec"}                      after a result: it continues with this job, which the
+                                                              lines after it are about
 
 SIGTERM asks it to stop: what was recorded is stored and reported as a result with status "cancelled". A run that
 reaches a time limit stops in the same way, and says which limit. With `early` it is started before there is work for
@@ -25,10 +28,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 UNBEGUN = "stopped before it began"
+AFTER = 0.7  # s for which the page that shows a run has the machine to itself, before its process continues
 LOOK = 1.0  # s between two checks of how much time a run has used
 NICE = 5  # a job yields to the process that serves the pages
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -153,6 +158,7 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
             report("result", status="finished", error="", folder=str(folder))
         return
     from experiments.execution.run import run
+    from experiments.jobs.spec import following
     from experiments.runs import store
     from experiments.specification.experiment import Experiment
     from experiments.wording import units
@@ -170,6 +176,11 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
         return
     folder, problem = store.save_somewhere(done, spec["root"])
     report("result", status=done.status, error=" ".join(filter(None, (done.error, problem))), folder=str(folder))
+    if spec.get("follow") and (work := following(done)):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # it records nothing before it ends
+        report("follows", job_spec=asdict(work))
+        time.sleep(AFTER)
+        report("result", status="finished", error="", folder=str(work.perform(spec["root"], report.part)))
 
 
 def main() -> int:

@@ -25,7 +25,7 @@ from workloads.workload import Workload
 
 CELLS = 1728  # of the ground, at most
 COARSE = 108  # of the ground, at least
-WORK = 3e10  # floating-point operations for the ground's evaluations, if there are more than COARSE cells
+WORK = 1e10  # floating-point operations for the ground's evaluations, if there are more than COARSE cells
 TOO_MUCH = 1e12  # operations above which not even a coarse ground is computed
 FARTHEST = 1e30  # the largest coordinate that is drawn: it fits in a float32
 SHARE = 0.8  # share of the job's progress that the replay accounts for

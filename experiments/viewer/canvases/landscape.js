@@ -7,6 +7,7 @@
 
 const TALL = 430;      // px of a picture, at most
 const FOOT = 20;       // px below a picture, for its title
+const AHEAD = "0px 0px 50% 0px"; // how far below the screen pictures are asked for, as a reader who scrolls comes to them
 
 class Landscape {
   constructor(root) {
@@ -49,7 +50,7 @@ class Landscape {
       if (!frame.asks) return this.surface.request();
       this.watcher = new IntersectionObserver((entries) => {
         if (entries.some((one) => one.isIntersecting)) this.events?.ask?.("seen", frame.run);
-      });
+      }, { rootMargin: AHEAD });
       this.watcher.observe(this.stage);
     } else {
       this.paths = paths(frame);

@@ -53,6 +53,22 @@ def floods():
         os.write(tell.out.fileno(), b"x" * 100_000)
 
 
+FOLLOWING = {"kind": "learning", "values": {"digest": "of the run before"}}
+
+
+def continues():
+    tell("result", status="finished", error="", folder="the run")
+    tell("follows", job_spec=FOLLOWING)
+    tell("progress", fraction=0.5, seconds=0, curve={}, tried={})
+    time.sleep(600)
+
+
+def continues_to_the_end():
+    tell("result", status="finished", error="", folder="the run")
+    tell("follows", job_spec=FOLLOWING)
+    tell("result", status="finished", error="", folder="what follows")
+
+
 def writes_nonsense():
     for line in ("{", "[]", "3", '{"kind": "progress"}', '{"kind": "result"}', "\0"):
         print(line, file=tell.out, flush=True)
@@ -93,6 +109,7 @@ def shares_out_memory():
 TRICKS = (
     raises, segfaults, eats_memory, forever, is_killed, has_grandchildren, floods, writes_nonsense, is_deaf,
     ends_without_a_word, waits, forges_a_result, shares_out_memory,
+    continues, continues_to_the_end,
 )  # fmt: skip
 
 try:

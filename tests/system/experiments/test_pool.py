@@ -19,15 +19,18 @@ import pytest
 from experiments.jobs import memory, worker
 from experiments.jobs.job import UNRECORDED, Job, JobState
 from experiments.jobs.pool import UNSTORED, Pool
+from experiments.jobs.spec import SOON, JobSpec, following
+from experiments.learning import record as learning_record
 from experiments.runs import cached, sealed, store
 from experiments.specification.experiment import Experiment
 from kernels import compiling
+from tests import fabricated
 from tests.patience import PATIENCE, wait_until
 
 NAUGHTY = (sys.executable, "-u", str(Path(__file__).with_name("naughty.py")))
 TRICKS = ("raises", "segfaults", "eats_memory", "forever", "is_killed", "has_grandchildren", "floods",
           "writes_nonsense", "is_deaf", "ends_without_a_word", "waits", "forges_a_result",
-          "shares_out_memory")  # fmt: skip
+          "shares_out_memory", "continues", "continues_to_the_end")  # fmt: skip
 
 
 def small(**values):
@@ -458,7 +461,8 @@ def test_a_process_that_was_foreseen_does_the_next_job_and_another_takes_its_pla
     pool.prewarm()
     first = ready(pool)
     state = end(pool, pool.submit("ada", small()))
-    assert (state.status, state.message) == ("finished", "") and not first.is_running()
+    assert (state.status, state.message) == ("finished", "")
+    wait_until(lambda: not first.is_running())  # it continues with what follows
     assert store.load(state.folder).experiment == small()
     assert ready(pool) != first
 
@@ -495,7 +499,8 @@ def test_many_jobs_end_and_nothing_piles_up(pool):
         pool.submit(f"owner {n}", small(algorithm="sgd", workers=1, workload="quadratic", seed=n)) for n in range(4)
     ]
     assert {end(pool, job).status for job in jobs} == {"finished"}
-    assert len(store.recent(pool.root)) == 4 and not children(pool)
+    assert len(store.recent(pool.root)) == 4
+    wait_until(lambda: not children(pool))  # the last one continues with what follows
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
@@ -529,3 +534,63 @@ def test_what_the_workbench_imports_is_light():
     root = Path(__file__).resolve().parents[3]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, env=os.environ)
     assert done.returncode == 0, done.stderr
+
+
+FOLLOWING = JobSpec("learning", {"digest": "of the run before"})
+
+
+def known(pool, job):
+    """The state of `job`; None while the pool has none."""
+    with contextlib.suppress(ValueError):
+        return pool.state(job)
+
+
+@naughty
+def test_a_run_is_done_although_its_process_continues_with_what_follows(pool):
+    state = end(pool, pool.submit("ada", trick("continues")))
+    assert (state.status, state.folder) == ("finished", Path("the run"))
+    assert wait_until(lambda: known(pool, FOLLOWING.key())).status == "running"
+    assert not pool.has_other_readers("bob"), "nobody asked for it"
+
+
+@naughty
+def test_a_reader_who_asks_for_what_follows_gets_that_of_the_process_that_is_at_it(pool):
+    end(pool, pool.submit("ada", trick("continues")))
+    wait_until(lambda: known(pool, FOLLOWING.key()))
+    pids = {child.pid for child in children(pool)}
+    state = until(pool, pool.submit("bob/learning", FOLLOWING), lambda state: state.fraction == 0.5)
+    assert state.status == "running" and {child.pid for child in children(pool)} == pids
+    pool.cancel(FOLLOWING.key(), "bob/learning")
+    assert end(pool, FOLLOWING.key()).status == "cancelled"
+
+
+@naughty
+def test_the_result_of_what_follows_is_no_result_of_the_run(pool):
+    state = end(pool, pool.submit("ada", trick("continues_to_the_end")))
+    assert state.folder == Path("the run")
+    after = wait_until(lambda: (state := known(pool, FOLLOWING.key())) and not state.active and state)
+    assert (after.status, after.folder) == ("finished", Path("what follows"))
+
+
+def test_what_nobody_asked_for_makes_way_for_a_run(tmp_path):
+    pool = Pool(tmp_path, 1, command=NAUGHTY)
+    end(pool, pool.submit("ada", trick("continues")))
+    wait_until(lambda: known(pool, FOLLOWING.key()))
+    state = end(pool, pool.submit("bob", trick("raises")))
+    assert "something is wrong here" in state.message
+    assert pool.state(FOLLOWING.key()).status == "cancelled"
+    pool.close()
+
+
+def test_after_a_run_the_pool_has_how_it_learned_before_anybody_asks(pool):
+    run = store.load(end(pool, pool.submit("ada", small())).folder)
+    assert wait_until(lambda: learning_record.spec(run).find_result(pool.root))
+
+
+def test_only_of_a_short_run_that_ended_well_something_follows():
+    done = fabricated.run(small())
+    assert following(done) == learning_record.spec(done)
+    done.summary["wall_seconds"] = SOON + 1
+    assert following(done) is None
+    assert following(fabricated.run(small(), status="diverged")) is None
+    assert following(fabricated.run(small(cluster="threads"))) is None
