@@ -5,6 +5,6 @@ plane.py        the plane of the path's two main directions, and the loss on it
 boundary.py     the classes that the reported models assign to a grid of points
 replay.py       all of it for a stored run, as a job of the pool
 
-Nothing is recorded during a run: it is replayed, a short one by the process that made it, as soon as it has ended. If the replay does not end with
-the run's digest, nothing is shown.
+Nothing is recorded during a run: it is replayed, a short one by the process that made it, as soon as it has ended. If
+the replay does not end with the run's digest, nothing is shown.
 """
