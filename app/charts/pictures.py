@@ -12,7 +12,7 @@ from app.charts import AnyShown, Shown, axis, schedule_links
 from app.charts.words import figure_of, legend
 from app.session import session, sharing
 from app.settings import faults
-from experiments.runs.figures import FIGURES, LAST, measured_meaning, measured_name, messages
+from experiments.runs.figures import FIGURES, LAST, measured_meaning, measured_name, measured_text, messages
 from experiments.runs.record import Run
 from experiments.runs.script_run import ScriptRun
 from experiments.specification.catalogue import ALGORITHMS
@@ -58,7 +58,7 @@ def draw_measurements(shown: list[Shown]) -> None:
     grid = st.grid(min_column_width=260, gap="small", key="measured")
     for quantity in dict.fromkeys(quantity for one in shown for quantity in one.run.quantities):
         having = [one for one in shown if quantity in one.run.quantities]
-        ends = [f"{units.number(float(one.run.course(quantity)[1][-1]))} ({one.name})" for one in having]
+        ends = [f"{measured_text(quantity, float(one.run.course(quantity)[1][-1]))} ({one.name})" for one in having]
         with grid.container(gap="xxsmall"):
             st.markdown(f"**{escape_markdown(measured_name(quantity))}**")
             meaning = sentence(measured_meaning(quantity))
@@ -155,7 +155,8 @@ def _traffic(run: Run | ScriptRun) -> str:
     if len(links) == 1:
         busy = f"The busiest link is from {links[0]}: {size}."
     else:
-        many = f"All {len(links)} links in use" if len(links) == len(used) else f"The {len(links)} busiest links"
+        every = "Both links" if len(used) == 2 else f"All {len(used)} links"
+        many = f"{every} in use" if len(links) == len(used) else f"The {len(links)} busiest links"
         busy = f"{many} carry the same: {size} each."
     sends, receives = (_first(table.sum(axis=axis), names, verb) for axis, verb in ((1, "send"), (0, "receive")))
     return f"**{units.size(table.sum())}**{of}, payload only. {busy} {capital(sends)}; {receives}."
@@ -173,7 +174,7 @@ def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
     if len(ties) == 1:
         return f"{names[ties[0]]} {verb}s most, {size}"
     if len(ties) == len(names):
-        return f"all ranks {verb} the same, {size} each"
+        return f"{'both' if len(names) == 2 else 'all'} ranks {verb} the same, {size} each"
     if len(ties) == 2:
         return f"{names[ties[0]]} and {names[ties[1]]} {verb} most, {size} each"
     return f"{len(ties)} ranks {verb} most, {size} each"
@@ -188,7 +189,8 @@ def _fullest(run: Run | ScriptRun) -> str:
     size = units.size(first.sum())
     if len(ties) == 1:
         return f"{names[ties[0]].capitalize()} held most, {size}: {parts}."
-    who = "All ranks held the same" if len(ties) == len(names) else f"{len(ties)} ranks held most"
+    every = f"{'Both' if len(names) == 2 else 'All'} ranks"
+    who = f"{every} held the same" if len(ties) == len(names) else f"{len(ties)} ranks held most"
     alike = all(np.array_equal(held[rank], first) for rank in ties)
     return f"{who}, {size} each{f': {parts}' if alike else ''}."
 

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.charts.frame import frame
+from experiments.runs.figures import measured_name
 from experiments.runs.record import Run
 from experiments.viewer import palette, pictures
 from experiments.viewer.canvases.topology import places
@@ -136,9 +137,16 @@ def by_rank(shown: list[Shown]) -> go.Figure:
 
 
 def rank_series(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return (ranks, mean, maximum) of staleness, versions and measurements that 2 to RANKS ranks recorded."""
-    tables = {"staleness": (run.applied["rank"], run.applied["staleness"]), "versions of the weights": _versions(run)}
-    tables |= {name: (run.measurements(name)["rank"], run.measurements(name)["value"]) for name in run.quantities}
+    """Return (ranks, mean, maximum) of staleness, versions and measurements that 2 to RANKS ranks recorded.
+
+    Keys are titles with the unit.
+    """
+    tables = {
+        "staleness, updates": (run.applied["rank"], run.applied["staleness"]),
+        "versions of the weights": _versions(run),
+    }
+    for name in run.quantities:
+        tables[measured_name(name)] = run.measurements(name)["rank"], run.measurements(name)["value"]
     found = {}
     for name, (rank, values) in tables.items():
         ranks, place = np.unique(rank, return_inverse=True)

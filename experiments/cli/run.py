@@ -20,6 +20,7 @@ from experiments.cli.running import EXIT, base_experiment, check_writable, stopp
 from experiments.runs import store
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
+from experiments.wording import naming
 
 
 @click.command("run", cls=ExperimentCommand)
@@ -97,7 +98,8 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
         tell(run, folder.resolve(), as_json)
         sys.stdout.flush()
     if run.error:
-        console.complain(f"{run.error.rstrip('.')}. Everything recorded until then is kept in {folder.resolve()}.")
+        why = naming.readable(run.experiment, run.error).rstrip(".")
+        console.complain(f"{why}. Everything recorded until then is kept in {folder.resolve()}.")
     if problem:
         console.complain(problem)
         return 2
@@ -122,7 +124,8 @@ def tell(run: Run, folder: Path, as_json: bool) -> None:
         console.say((show.headline(run), console.HEAD))
         show.summary(run)
         for note in run.notes:
-            console.say(("  note           ", console.DIM), console.wrap(" " * 17 + note, " " * 17).lstrip())
+            said = naming.readable(run.experiment, note)
+            console.say(("  note           ", console.DIM), console.wrap(" " * 17 + said, " " * 17).lstrip())
         console.say()
         console.say(("stored  ", console.DIM), str(folder))
         if link := show.link(run, folder):

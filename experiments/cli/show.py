@@ -10,7 +10,7 @@ from typing import Any
 from experiments.cli import sketch
 from experiments.cli.console import DIM, say, width, wrap
 from experiments.runs import store
-from experiments.runs.figures import measured_meaning, messages
+from experiments.runs.figures import measured_meaning, measured_text, messages
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
 from experiments.viewer import palette, waits
@@ -70,7 +70,7 @@ def summary(run: Run) -> None:
 def text(run: Run) -> str:
     """Return headline and summary of a run as plain lines, with the reason if it did not finish."""
     lines = ["".join(part if isinstance(part, str) else part[0] for part in line) for line in _summary(run)]
-    ended = [wrap(f"  {run.status}: {run.error}", "  ")] if run.error else []
+    ended = [wrap(f"  {run.status}: {naming.readable(run.experiment, run.error)}", "  ")] if run.error else []
     return "\n".join([headline(run), *lines, *ended])
 
 
@@ -95,7 +95,7 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
         (
             "staleness",
             s["staleness_mean"] is not None
-            and f"{number(s['staleness_mean'])} on average, {s['staleness_max']} at most",
+            and f"{units.updates(s['staleness_mean'])} on average, {s['staleness_max']} at most",
         ),
         *((quantity, _join(_latest(run, quantity), measured_meaning(quantity))) for quantity in run.quantities),
         ("waiting", waits.totals(run)),
@@ -266,7 +266,7 @@ def _accuracy(s: dict[str, Any]) -> str:
 def _traffic(run: Run) -> str:
     """Return the number of messages of a run, and its bytes per step and worker."""
     s, taken, sent = run.summary, _steps_taken(run), messages(run)
-    told = [] if sent is None else [f"in {count_with_noun(sent, 'message')}"]
+    told = [f"in {count_with_noun(sent, 'message')}"] if sent else []
     return ", ".join([*told, f"{size(s['bytes'] / taken)} per step and worker"] if taken and s["bytes"] else told)
 
 
@@ -278,7 +278,7 @@ def _steps_taken(run: Run) -> int:
 
 
 def _latest(run: Run, quantity: str) -> str:
-    return number(float(run.course(quantity)[1][-1]))
+    return measured_text(quantity, float(run.course(quantity)[1][-1]))
 
 
 def _memory(run: Run) -> str:

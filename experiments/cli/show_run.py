@@ -9,6 +9,7 @@ from experiments.cli.options import json_option, runs_option
 from experiments.cli.run import tell
 from experiments.runs import store
 from experiments.runs.script_run import ScriptRun
+from experiments.wording import naming
 
 
 @click.command("show", short_help="Print the summary of a stored run.")
@@ -25,4 +26,4 @@ def show_command(name: str, runs: str, as_json: bool) -> None:
         return
     tell(run, folder.resolve(), as_json)
     if run.error:
-        console.complain(f"{run.error.rstrip('.')}.")
+        console.complain(f"{naming.readable(run.experiment, run.error).rstrip('.')}.")

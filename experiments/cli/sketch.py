@@ -47,9 +47,5 @@ def shares(run: Run, columns: int) -> tuple[list[Part], list[tuple[Part, str]]]:
     wide = dict(zip(KINDS, np.diff(ends, prepend=0).tolist(), strict=True))
     bar: list[Part] = [(GLYPHS[kind] * wide[kind], palette.DOING[kind].colour) for kind in KINDS if wide[kind]]
     told = [kind for kind in KINDS if share[kind] >= NONE]
-    percents = units.percents([share[kind] for kind in told])
-    legend = [
-        ((GLYPHS[kind], palette.DOING[kind].colour), f" {kind} {percent}")
-        for kind, percent in zip(told, percents, strict=True)
-    ]
+    legend = [((GLYPHS[kind], palette.DOING[kind].colour), f" {kind} {units.percent(share[kind])}") for kind in told]
     return bar, legend

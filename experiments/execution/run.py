@@ -43,6 +43,7 @@ from workloads.task import Task
 
 TIMEOUT = 60.0  # s
 WARM_UP = 1.0  # s; if one gradient of every rank takes longer, no rank rehearses a step before the clock starts
+FEW_STEPS = 10  # below which a run that learned nothing is told to take more
 BACKENDS = {"processes": "gloo", "gpus": "nccl"}
 
 
@@ -397,16 +398,18 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
     first, last = losses[0], losses[-1]
     if last < 0.99 * bar:
         return []
-    grew = last > 1.01 * max(bar, first)
+    grew, steps = last > 1.01 * max(bar, first), int(run.losses["step"].max(initial=-1)) + 1
     remedy = "try more steps"
     e = run.experiment
     searched = default_rate(e.algorithm, e.workload, e.data, e.workers).get("learning_rate", math.inf)
     if e.settings.get("learning_rate", math.inf) < searched:
         remedy += ", or a learning rate ten times larger"
     why = divergence.cause(e)
-    if grew:
-        remedy = "try a smaller learning rate" if why.undo.keys() <= {"learning_rate"} else why.sentence
-    elif "learning_rate" in why.undo:
+    if grew and why.undo.keys() - {"learning_rate"}:
+        remedy = why.sentence
+    elif steps < FEW_STEPS and "learning_rate" not in why.undo:
+        remedy = f"it took only {units.count_with_noun(steps, 'step')}; {remedy}"
+    elif grew or "learning_rate" in why.undo:
         remedy = "try a smaller learning rate"
     if e.workload == "table":
         remedy += ", or check whether its columns say anything about the label"

@@ -184,7 +184,8 @@ def _settings(e: Experiment) -> str:
         unit, none = extra.get("unit", ""), extra.get("none", "auto")
         said = none if value is None else f"{value:g}" if isinstance(value, float) else format_value(value)
         words = fields[name].description or ""
-        rows.append((name.replace("_", " "), (f"{said} {unit if value is not None else ''}".strip(), words)))
+        unit = "" if value is None else unit.removesuffix("s") if value == 1 and unit != "s" else unit
+        rows.append((name.replace("_", " "), (f"{said} {unit}".strip(), words)))
     return f'<h2>Settings</h2><div class="wide">{html_table((), rows, "explained")}</div>'
 
 

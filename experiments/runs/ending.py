@@ -60,11 +60,13 @@ def _when(times: dict[int, float], end: str) -> str:
 def _waiting(e: Experiment, lost: set[int]) -> str:
     """Return why the other ranks could not continue, given how the ranks of this family depend on each other."""
     it, its = ("it", "its") if len(lost) == 1 else ("them", "their")
-    if any(rank < e.servers for rank in lost):
-        return f"the workers wait for {it}"
+    if servers := [naming.ranks(e)[rank] for rank in sorted(lost) if rank < e.servers]:
+        return f"the workers wait for {join_words(servers) if len(servers) < len(lost) else it}"
+    family = "" if e.servers else algorithms.family(e.algorithm)  # with a server, ranks depend on fewer others
+    if family == "decoupled":
+        return f"the modules next to {it} wait for {its} messages"
     if e.method.shares_samples:
         return "each step needs every rank, because each holds a part of the model"
-    family = "" if e.servers else algorithms.family(e.algorithm)  # with a server, ranks depend on fewer others
     return {
         "synchronous": "each step needs a gradient of every worker",
         "averaging": f"the others cannot average their models without {it}",

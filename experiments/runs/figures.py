@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.wording.sentences import capital
-from experiments.wording.units import DIVERGED, SAY
+from experiments.wording.units import DIVERGED, SAY, number, percent
 
 
 class RunFigure(NamedTuple):
@@ -112,6 +112,17 @@ def measured_meaning(quantity: str) -> str:
     return QUANTITIES[quantity].meaning if quantity in QUANTITIES else ""
 
 
+def measured_text(quantity: str, value: float) -> str:
+    """Return a value of a quantity with its unit, if that counts something: "75 % of writes", "3,265 coordinates"."""
+    unit = QUANTITIES[quantity].unit if quantity in QUANTITIES else ""
+    if unit.startswith("share"):
+        return percent(value) + unit.removeprefix("share")
+    written = number(value)
+    return f"{written} {unit.removesuffix('s') if written == '1' else unit}" if unit in COUNTED else written
+
+
+COUNTED = ("coordinates", "gradients", "portions", "samples", "steps", "versions")
+"""Units of quantities that are counts."""
 LAST = ("loss", "held_out_loss")
 
 

@@ -1,6 +1,5 @@
 """Names and fault labels of the lanes in pictures, one per rank or per group of ranks."""
 
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -18,9 +17,9 @@ def lane_names(run: Run | ScriptRun) -> list[str]:
 
 
 def troubles(run: Run) -> list[str]:
-    """Return each rank's fault label, such as "5× slower" or "lost" (for good), or ""."""
+    """Return each rank's fault label, such as "5× slower" or "lost" (for good, before it had finished), or ""."""
     slow = {rank: slowness(factor) for rank, factor in slowed_lanes(run).items()}
-    lost = {rank: "lost" for rank, (_, until) in run.experiment.crash.by_rank.items() if math.isinf(until)}
+    lost = dict.fromkeys(run.trace.lost_ranks(), "lost")
     return [", ".join(filter(None, (slow.get(rank), lost.get(rank)))) for rank in range(run.trace.ranks)]
 
 

@@ -178,18 +178,25 @@ def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> d
         of = {name: shares[f"{begins} {name}"] for name in names if shares[f"{begins} {name}"] >= LEAST * total}
         if len(of) < 3 or max(of.values()) >= STANDS_OUT * (sum(of.values()) - max(of.values())) / (len(of) - 1):
             continue
-        role = {name.split()[0] for name in of}
+        roles = _roles([*of])
         each = _range([seconds / total for seconds in of.values()])
         for name in of:
             del shares[f"{begins} {name}"]
-        shares[f"{begins} {len(of)} {role.pop() if len(role) == 1 else 'rank'}s, {each} each"] = sum(of.values())
+        shares[f"{begins} {len(of)} {roles[0] if len(roles) == 1 else 'rank'}s, {each} each"] = sum(of.values())
     return shares
 
 
 def _range(parts: Sequence[float]) -> str:
-    """Return the range of shares as text: "3 to 8 %"."""
+    """Return the range of shares as text: "3 to 8 %", "up to 8 %"."""
     least, largest = (round(100 * end) for end in (min(parts), max(parts)))
-    return f"{least} to {largest} %" if least < largest else f"{largest} %"
+    if least == largest:
+        return f"{largest} %"
+    return f"{least} to {largest} %" if least else f"up to {largest} %"
+
+
+def _roles(names: Sequence[str]) -> list[str]:
+    """Return the roles of these ranks, each once: ["server", "worker"] for "server 0", "worker 1" and "worker 2"."""
+    return [*dict.fromkeys(name.split()[0] for name in names)]
 
 
 def _most(trace: Trace, totals: np.ndarray, names: Sequence[str], is_whole: bool) -> str:
@@ -214,9 +221,9 @@ def _most(trace: Trace, totals: np.ndarray, names: Sequence[str], is_whole: bool
     parts = {name: shares[name] for name in told} | _rest(totals, shares, told)
     first, *others = units.percents([*parts.values()])
     more = "".join(f", {one} {name}" for name, one in zip([*parts][1:], others, strict=True) if one != "0 %")
-    who = (
-        "Workers" if any("worker" in name for name in names) else "Ranks" if is_whole else "After the first step ranks"
-    )
+    roles = [role for role in _roles(names) if role != "server"]
+    who = f"{roles[0] if len(roles) == 1 else 'rank'}s"
+    who = who.capitalize() if is_whole else f"After the first step {who}"
     waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
     if shares[most[0]] < KNOWN * total:  # for an unknown reason
         return f"{who} waited {waited} of their time."

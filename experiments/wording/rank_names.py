@@ -17,9 +17,14 @@ def slowness(factor: float) -> str:
 
 def rank_names(experiment: Experiment | ScriptExperiment, ranks: int) -> list[str]:
     """Return the names of `ranks` ranks. Also works for experiments that cannot run."""
+    role, servers = training_role(experiment, ranks), experiment.servers
+    return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]
+
+
+def training_role(experiment: Experiment | ScriptExperiment, ranks: int) -> str:
+    """Return what a rank that is no server is called in a run with `ranks` ranks: "worker", "stage"."""
     if isinstance(experiment, ScriptExperiment):
-        return [f"rank {rank}" for rank in range(ranks)]
-    servers = experiment.servers
+        return "rank"
     family = catalogue.ALGORITHMS[experiment.algorithm].family
     role = ROLES.get(experiment.algorithm, ROLES.get(family, "worker"))
     if experiment.method.plan:
@@ -27,4 +32,4 @@ def rank_names(experiment: Experiment | ScriptExperiment, ranks: int) -> list[st
         with suppress(ValueError):  # there is no such schedule, which running it reports
             plan = experiment.method.plan(experiment.workers, experiment.knobs)
             role = "stage" if plan.stages == ranks and not plan.shared_stages else role
-    return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]
+    return role

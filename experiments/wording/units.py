@@ -125,7 +125,8 @@ def number(value: float, digits: int = 3) -> str:
 
 def updates(value: float, error: float | None = None) -> str:
     """Return staleness: "3.1 updates"."""
-    return f"{plus_minus(value, error, number)} updates"
+    written = plus_minus(value, error, number)
+    return f"{written} update{'s' * (written != '1')}"
 
 
 def loss(value: float, error: float | None = None) -> str:

@@ -22,6 +22,7 @@ from experiments.viewer.lanes import lane_names, slowed_lanes, troubles
 from experiments.viewer.saved import labels_of_one
 from experiments.viewer.story import Chip, Flag, Window, aftermath, end_times, story
 from experiments.wording import units
+from experiments.wording.rank_names import training_role
 from tracing import COMMUNICATE, COMPUTE, IDLE, KINDS, Trace, sort_rows
 
 SPANS, MESSAGES = 50_000, 20_000  # most spans that are sent at once
@@ -200,13 +201,12 @@ def describe(run: Run | ScriptRun) -> str:
 
 
 def shares(run: Run | ScriptRun) -> str:
-    """Return a sentence on how the workers, or a script's ranks, spent their time, or "" if they spent none."""
+    """Return a sentence on how the ranks that are no servers spent their time, or "" if they spent none."""
     busy = run.trace.busy()[run.experiment.servers :].sum(axis=0)
     if isinstance(run, ScriptRun):
         busy[IDLE] = run.summary.idle.sum()  # the end included
     parts = [f"{units.percent(value / busy.sum())} {kind}" for kind, value in zip(KINDS, busy, strict=True) if value]
-    whose = "workers'" if isinstance(run, Run) else "ranks'"
-    return f"Of the {whose} time {', '.join(parts)}." if parts else ""
+    return f"Of the {training_role(run.experiment, run.trace.ranks)}s' time {', '.join(parts)}." if parts else ""
 
 
 def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:

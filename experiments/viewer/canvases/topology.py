@@ -64,7 +64,7 @@ def machines(run: Run | ScriptRun) -> Machines:
         "ports": run.experiment.cluster == "simulated" and not trace.messages["collective"].any(),
         "memory": f"memory held, at most {units.size(most)}" if most else "",
         "parts": [{"first": 0, "count": count, "shape": shape, "servers": first, "name": "", "colour": ""}],
-        "description": _described(shape, names, first, len(wires), most),
+        "description": _described(run, shape, names, first, len(wires), most),
     }
     return Machines(header, {"held": held} if most else {})
 
@@ -140,12 +140,16 @@ def _held(run: Run | ScriptRun, of: np.ndarray, count: int) -> tuple[np.ndarray,
     return np.round(255 * table / max(most, 1)).astype(np.uint8).ravel(), most
 
 
-def _described(shape: str, names: list[str], servers: int, wires: int, most: int) -> str:
-    """Return two sentences that describe the picture, for screen readers."""
-    middle = names[0] if servers == 1 else f"{servers} servers"
-    stand = SHAPES[shape].format(servers=middle)
+def _described(run: Run | ScriptRun, shape: str, names: list[str], servers: int, wires: int, most: int) -> str:
+    """Return two or three sentences that describe the picture, for screen readers."""
+    middle = names[0] if servers == 1 else units.count_with_noun(run.experiment.servers, "server")
+    many = run.trace.ranks - run.experiment.servers
+    stand = f" {SHAPES[shape].format(servers=middle)}" if many > 1 or servers else ""
+    grouped = f", drawn as {len(names)} since they are many" if len(names) < run.trace.ranks else ""
+    wired = units.count_with_noun(wires, "wire") if wires else "no wires"
+    beads = ", and beads on the wires are messages" if wires else ""
     memory = f" A bar next to each shows the memory it holds, at most {units.size(most)}." if most else ""
     return (
-        f"{len(names) - servers} machines {stand}, {wires or 'no'} wires. Machines fill while they compute, and "
-        f"beads on the wires are messages, at the moment of the timeline's cursor.{memory}"
+        f"{units.count_with_noun(many, 'machine')}{stand}{grouped}, {wired}. Machines fill while they compute{beads}, "
+        f"at the moment of the timeline's cursor.{memory}"
     )

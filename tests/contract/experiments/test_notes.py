@@ -147,6 +147,11 @@ def test_a_run_that_ends_no_better_than_guessing_says_so_with_the_figures_and_wh
     assert re.search(quote("of guessing … smaller learning rate"), too_long.notes[0])
 
 
+def test_a_run_of_a_step_is_advised_more_steps_and_not_a_smaller_rate():
+    (note,) = run(experiment("sgd").change(steps=1)).notes
+    assert re.search(quote("of guessing … only 1 step; try more steps"), note)
+
+
 def test_a_run_too_short_to_learn_is_advised_a_larger_step_only_below_the_rate_that_was_searched_for():
     e = experiment("feedback_alignment", model="cnn", steps=2, precision="float32")
     searched = rates.find_rate("feedback_alignment", "digits", "cnn").rate

@@ -62,13 +62,13 @@ def test_a_worker_that_comes_back_is_one_that_went_on():
         (
             "asgd",
             "0:0.001,2:0.0005",
-            "server 0 and worker 2 … the last at 1 ms … workers wait",
+            "server 0 and worker 2 … the last at 1 ms … workers wait for server 0.",
         ),
         ("backup", "1:0.001,2:0.001,3:0.001", "worker 1, worker 2 and worker 3 … 1 ms … others wait"),
         ("dpsgd", "2:0.001", "worker 2 … neighbours wait"),
         ("local_sgd", "2:0.001", "worker 2 … average their models"),
         ("gpipe", "1:0.001", "stage 1 … 1 ms … every rank … part of"),
-        ("greedy", "1:0.001", "part of the model"),
+        ("greedy", "1:0.001", "module 1 … modules next to it wait"),
     ],
 )
 def test_why_a_loss_ends_a_run_is_what_ranks_of_its_family_need_of_each_other(algorithm, crash, words):

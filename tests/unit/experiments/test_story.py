@@ -140,10 +140,11 @@ def test_a_run_whose_survivors_go_on_has_nothing_after_its_end(made):
 
 
 def test_below_the_name_of_a_lane_stands_what_was_done_to_its_rank(made):
-    run = made(Experiment.of({"workers": 4, "slow": "1:5", "crash": "3:0.04"}))
+    run = made(Experiment.of({"workers": 3, "slow": "1:5", "crash": "0:9,2:0.04"}))
+    run = replace(run, trace=trace((2, 0.04, STEPS * STEP, LOST)))  # rank 0 had finished before it was to be lost
     header = unpack(timeline.frame(run, "a"))[0]
-    assert header["lanes"] == ["worker 0", "worker 1", "worker 2", "worker 3"]
-    assert header["notes"] == troubles(run) == ["", "5× slower", "", "lost"]
+    assert header["lanes"] == ["worker 0", "worker 1", "worker 2"]
+    assert header["notes"] == troubles(run) == ["", "5× slower", "lost"]
 
 
 def test_of_a_finished_run_each_rank_that_lived_is_done_with_its_last_span(made):
