@@ -7,10 +7,10 @@ itself. It sends, compressed, only by how much its model differs from that belie
     z_i <- z_i + q_i              s_i <- s_i + sum_j W_ij q_j           j = i included
     x_i <- y_i + gamma (s_i - z_i)
 
-C keeps the largest elements. What it leaves out stays in y_i - z_i and is sent later; no other error feedback is needed.
-Gossip of C(x_i) itself would stop at a distance that C never sends. The mean of all x_i moves as synchronous SGD would,
-for any C and gamma. The stronger the compression, the smaller gamma has to be: otherwise workers run away from beliefs
-that are too old.
+C keeps the largest elements. What it leaves out stays in y_i - z_i and is sent later, so no other error feedback is
+needed. Gossip of C(x_i) itself would stop at a distance that C never sends. The mean of all x_i moves as synchronous
+SGD would, for any C and gamma. The stronger the compression, the smaller gamma has to be: otherwise workers run away
+from beliefs that are too old.
 
 Price: a compressed model from every worker to each of its neighbours in every step; two more vectors, z and s, however
 many neighbours. Staleness: none, but workers disagree.

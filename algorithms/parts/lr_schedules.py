@@ -20,6 +20,15 @@ def linear_scaling(rate: float, batch: float, base_batch: float) -> float:
     return rate * (batch / base_batch)
 
 
+def root_scaling(rate: float, batch: float, base_batch: float) -> float:
+    """Return the root of k times the rate for k times the batch: noise in a step then stays the same (You et al.).
+
+    >>> root_scaling(0.1, 1024, 256)
+    0.2
+    """
+    return rate * (batch / base_batch) ** 0.5
+
+
 def warm_up_rate(base: float, peak: float, step: float, length: float, kind: WarmUp = "gradual") -> float:
     """Return the rate of a warm-up from base to peak in `length` steps; exactly peak from then on (Goyal et al.).
 

@@ -28,6 +28,7 @@ VARIANTS = [(name, {}) for name in NAMES] + [
     ("polyak", {"average": "exponential", "weight": 0.05, "decay": 0.1, "after": 5}),
     ("accumulation", {"accumulate": 3, "update": "momentum", "learning_rate": 0.05}),
     ("large_batch", {"warm_up": "constant", "warm_up_epochs": 1, "milestones": "", "base_batch": 8}),
+    ("lamb", {"rule": "lars", "adapt": "matrices", "warm_up": "none", "base_batch": 8, "learning_rate": 0.05}),
     ("rmsprop_warmup", {"slow_start": 9, "period": 0, "centre": 1, "learning_rate": 0.1}),
     ("batch_growth", {"schedule": "larger_rate", "factor": 2, "milestones": "1,2,3", "largest": 3}),
     ("batch_growth", {"schedule": "decay", "factor": 2, "milestones": "1"}),
