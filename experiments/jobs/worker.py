@@ -99,15 +99,14 @@ def telling(report: StatusWriter) -> contextlib.AbstractContextManager:
 
 @contextlib.contextmanager
 def within_bound(spec: dict[str, Any]) -> Iterator[None]:
-    """Within this context, mark results as cached if their total size is bounded. Raise ValueError if there is no room
+    """Within this context, mark results as cached if their size or age is bounded. Raise ValueError if there is no room
     left.
 
     Measurements of this machine's hardware are never removed: other results depend on them.
     """
     from experiments.runs import cached, sealed
 
-    bounded = cached.bound() < math.inf
-    if bounded:
+    if bounded := cached.is_bounded():
         cached.make_room(Path(spec["root"]))
     lasting = spec.get("job_spec", {}).get("kind") == "fit"
     with sealed.as_cached() if bounded and not lasting else contextlib.nullcontext():

@@ -1,10 +1,10 @@
-"""Cached results of a server's readers, within a bound in bytes; results that somebody keeps are never removed.
+"""Cached results of a server's readers, within bounds of size and age; results that somebody keeps are never removed.
 
     runs/<name>/cached      nobody has kept this result; the file's date is its last use
 
-Only the pool creates that file, and only if there is a bound. It is deleted when somebody pins, shares, downloads or
-names the run. So runs of the command line, runs that somebody kept and runs from before there was a bound are never
-removed.
+Only the pool creates that file, and only if there is a bound of either kind. It is deleted when somebody pins, shares,
+downloads or names the run. So runs of the command line, runs that somebody kept and runs from before there was a bound
+are never removed.
 """
 
 import contextlib
@@ -17,7 +17,8 @@ from pathlib import Path
 
 from experiments.runs import sealed
 
-VARIABLE = "LOCKSTEP_RUNS_BYTES"
+VARIABLE, AGE = "LOCKSTEP_RUNS_BYTES", "LOCKSTEP_RUNS_DAYS"
+DAY = 86400.0  # s
 NUMBER = re.compile(r"\d+(\.\d+)?(e\d+)?")
 EVERY = 60.0  # s between two scans of the folder: with thousands of runs one takes a second
 LOOKED, FULL = ".looked", ".full"  # files whose dates record the last scan, and that kept results exceed the bound
@@ -25,9 +26,23 @@ LOOKED, FULL = ".looked", ".full"  # files whose dates record the last scan, and
 
 def bound() -> float:
     """Return how many bytes results may take; infinity if unset. Raise ValueError if it is not a number."""
-    text = os.environ.get(VARIABLE, "").strip()
+    return _number(VARIABLE, "bytes, for example 20e9")
+
+
+def lifetime() -> float:
+    """Return how long an unused result stays, s; infinity if unset. Raise ValueError if it is not a number."""
+    return DAY * _number(AGE, "days, for example 90")
+
+
+def is_bounded() -> bool:
+    """True if the owner of this server limits the size or the age of results."""
+    return min(bound(), lifetime()) < float("inf")
+
+
+def _number(variable: str, example: str) -> float:
+    text = os.environ.get(variable, "").strip()
     if text and not NUMBER.fullmatch(text):
-        raise ValueError(f"{VARIABLE} is {text[:60]!r}; give a number of bytes, for example 20e9, or leave it unset.")
+        raise ValueError(f"{variable} is {text[:60]!r}; give a number of {example}, or leave it unset.")
     return float(text) if text else float("inf")
 
 
@@ -43,18 +58,19 @@ def use(folder: Path) -> None:
 
 
 def make_room(root: Path) -> None:
-    """Remove cached results below `root` until all results fit the bound; check at most every EVERY seconds.
+    """Remove cached results below `root` that are too old, and others until all results fit the bound; check at most
+    every EVERY seconds.
 
     Raise ValueError if those that have to stay exceed it.
     """
     most, now = bound(), time.time()
-    if most == float("inf") or not root.is_dir():
+    if not is_bounded() or not root.is_dir():
         return
     full = (root / FULL).exists()
     if not full and now - EVERY < _date(root / LOOKED) <= now:
         return
     (root / LOOKED).touch()
-    left = trim(root, most)
+    left = trim(root, most, now - lifetime())
     if left <= most:
         (root / FULL).unlink(missing_ok=True)
         return
@@ -65,13 +81,15 @@ def make_room(root: Path) -> None:
     )
 
 
-def trim(root: Path, most: float) -> float:
-    """Remove cached results below `root`, least recently used first, until `most` bytes are left; return the rest."""
+def trim(root: Path, most: float, since: float = 0.0) -> float:
+    """Remove cached results below `root` whose last use was before `since`, and then, least recently used first, others
+    until `most` bytes are left; return how many are.
+    """
     sizes = {folder: _size(folder) for folder in root.iterdir() if folder.is_dir()}
     left = float(sum(sizes.values()))
     cached = [folder for folder in sizes if (folder / sealed.CACHED).exists()]
     for folder in sorted(cached, key=lambda folder: _date(folder / sealed.CACHED)):
-        if left <= most:
+        if left <= most and _date(folder / sealed.CACHED) >= since:
             break
         if _remove(folder):
             left -= sizes[folder]

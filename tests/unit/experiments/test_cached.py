@@ -1,6 +1,7 @@
 """Cached results: within a bound in bytes, the least recently used go first, and what somebody kept stays."""
 
 import os
+import time
 
 import pytest
 
@@ -59,8 +60,23 @@ def test_a_result_that_is_kept_while_it_is_being_removed_comes_back(tmp_path, mo
     assert there(tmp_path) == {"a"} and not sealed.altered_files(kept)
 
 
-def test_without_a_bound_nothing_is_removed_and_a_bound_that_is_no_number_is_a_sentence(tmp_path, monkeypatch):
+def test_what_nobody_has_used_for_days_goes_although_there_is_room_unless_it_is_kept(tmp_path, monkeypatch):
     monkeypatch.delenv(cached.VARIABLE, raising=False)
+    monkeypatch.setenv(cached.AGE, "90")
+    now = time.time()
+    for name, days in (("old", 91), ("young", 89)):
+        result(tmp_path, name, used=now - days * cached.DAY)
+    os.utime(result(tmp_path, "kept"), (0, 0))
+    cached.make_room(tmp_path)
+    assert there(tmp_path) == {"young", "kept"}
+    monkeypatch.setenv(cached.AGE, "three months")
+    with pytest.raises(ValueError, match=r"LOCKSTEP_RUNS_DAYS.*three months.* 90"):
+        cached.is_bounded()
+
+
+def test_without_a_bound_nothing_is_removed_and_a_bound_that_is_no_number_is_a_sentence(tmp_path, monkeypatch):
+    for variable in (cached.VARIABLE, cached.AGE):
+        monkeypatch.delenv(variable, raising=False)
     result(tmp_path, "a", used=0)
     cached.make_room(tmp_path)
     assert there(tmp_path) == {"a"} and cached.bound() == float("inf")
