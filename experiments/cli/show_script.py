@@ -11,7 +11,7 @@ import click
 
 from experiments.cli import console
 from experiments.cli.running import EXIT
-from experiments.runs import store
+from experiments.runs import slow_ranks, store
 from experiments.runs.script_files import plain_summary
 from experiments.wording.script_summary import heading, lines
 
@@ -44,7 +44,8 @@ def tell(run: ScriptRun, folder: Path, as_json: bool) -> None:
         return
     if run.summary.seconds or not run.error:
         console.say((heading(run.experiment), console.HEAD))
-        for label, text in lines(run.summary, run.notes):
+        slow = ("slow", text) if (text := slow_ranks.cost(run, folder)) else None
+        for label, text in [*lines(run.summary, run.notes), *([slow] if slow else [])]:
             console.say((f"  {label:<10}", console.DIM), console.wrap(" " * 12 + text, " " * 12).lstrip())
     console.say(("stored  ", console.DIM), str(folder))
 

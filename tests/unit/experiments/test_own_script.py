@@ -9,6 +9,7 @@ import pytest
 
 from experiments.cli.main import main
 from experiments.runs import store
+from experiments.wording import units
 from tests.quotes import quote
 
 TRAIN = """
@@ -66,6 +67,26 @@ def test_a_script_gives_a_summary_a_trace_and_what_it_prints(script, said, tmp_p
     assert {event["name"] for event in events} >= {"forward", "backward", "all_reduce"}
     steps = [event["args"].get("step") for event in events if event["ph"] == "s" and event["name"] == "all_reduce"]
     assert steps and sorted(set(steps)) == [0, 1, 2], "messages carry their step"
+
+
+def test_the_summary_says_what_slow_ranks_cost_once_the_run_without_them_is_stored(script, said, tmp_path):
+    path = script(TRAIN)
+
+    def slow_line(*options):
+        _, out, _ = said(path, "--ranks", 3, *options, "--", "--epochs", 3)
+        return re.findall(r"  slow      (.*(?:\n {12}.*)*)", out)
+
+    def step(folder):
+        return store.load_script(folder).summary.step_seconds
+
+    [before] = slow_line("--slow", "2:5")
+    (slow,) = store.recent(tmp_path / "runs")
+    assert before.startswith("rank 2, five times slower") and f"show {slow.name[:8]}" in before
+    assert slow_line() == slow_line("--slow", "2:0.5") == []
+    [after] = slow_line("--slow", "2:5")
+    even = next(one for one in store.recent(tmp_path / "runs") if store.load_script(one).experiment.slow == "")
+    assert units.seconds(step(slow)) in after and units.seconds(step(even)) in after
+    assert f"{units.number(step(slow) / step(even), 3)} times" in after
 
 
 def test_a_summary_as_json_has_the_numbers_and_nothing_else_is_printed(script, said):
