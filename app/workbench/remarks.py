@@ -11,7 +11,7 @@ from app.settings import chosen
 from experiments.runs import divergence, ending
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
-from experiments.wording import naming, units
+from experiments.wording import naming
 
 NOTES = 4  # remarks shown before the others are folded away
 
@@ -24,10 +24,8 @@ def show(run: Run, missing: list[str]) -> None:
         st.info(f"{planned} The part recorded until then is shown.", icon=":material/power_off:")
     elif run.status == "failed":
         st.error(f"**Failed.** {why} The part recorded until then is shown.", icon=":material/error:")
-    elif run.status == "cancelled":
-        step = units.count(run.summary["steps"])
-        told = f"**Stopped at step {step}.** {why} The part recorded until then is shown."
-        st.warning(told, icon=":material/stop_circle:")
+    elif stopped := ending.explain_stop(run):
+        st.warning(f"**{stopped}** The part recorded until then is shown.", icon=":material/stop_circle:")
     if more := st.session_state.get("remark", "").removeprefix(run.error).strip():
         st.warning(sentence(more), icon=":material/folder_off:")
     for name in missing:

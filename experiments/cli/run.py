@@ -17,7 +17,7 @@ from experiments.cli import console, options, show, slurm
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
 from experiments.cli.progress_bar import Bar
 from experiments.cli.running import EXIT, base_experiment, check_writable, stoppable
-from experiments.runs import store
+from experiments.runs import ending, store
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.wording import naming
@@ -98,7 +98,7 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
         tell(run, folder.resolve(), as_json)
         sys.stdout.flush()
     if run.error:
-        why = naming.readable(run.experiment, run.error).rstrip(".")
+        why = (ending.explain_stop(run) or naming.readable(run.experiment, run.error)).rstrip(".")
         console.complain(f"{why}. Everything recorded until then is kept in {folder.resolve()}.")
     if problem:
         console.complain(problem)

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.cli import sketch
 from experiments.cli.console import DIM, say, width, wrap
-from experiments.runs import store
+from experiments.runs import ending, store
 from experiments.runs.figures import measured_meaning, measured_text, messages
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
@@ -70,7 +70,8 @@ def summary(run: Run) -> None:
 def text(run: Run) -> str:
     """Return headline and summary of a run as plain lines, with the reason if it did not finish."""
     lines = ["".join(part if isinstance(part, str) else part[0] for part in line) for line in _summary(run)]
-    ended = [wrap(f"  {run.status}: {naming.readable(run.experiment, run.error)}", "  ")] if run.error else []
+    why = ending.explain_stop(run) or naming.readable(run.experiment, run.error)
+    ended = [wrap(f"  {run.status}: {why}", "  ")] if run.error else []
     return "\n".join([headline(run), *lines, *ended])
 
 

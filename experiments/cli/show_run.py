@@ -7,7 +7,7 @@ import click
 from experiments.cli import console, show_script
 from experiments.cli.options import json_option, runs_option
 from experiments.cli.run import tell
-from experiments.runs import store
+from experiments.runs import ending, store
 from experiments.runs.script_run import ScriptRun
 from experiments.wording import naming
 
@@ -26,4 +26,5 @@ def show_command(name: str, runs: str, as_json: bool) -> None:
         return
     tell(run, folder.resolve(), as_json)
     if run.error:
-        console.complain(f"{naming.readable(run.experiment, run.error).rstrip('.')}.")
+        why = ending.explain_stop(run) or naming.readable(run.experiment, run.error)
+        console.complain(f"{why.rstrip('.')}.")

@@ -5,7 +5,7 @@ from html import escape
 
 from experiments.exports.page import page, place
 from experiments.learning.record import Learning
-from experiments.runs.ending import explain_planned_loss
+from experiments.runs.ending import explain_planned_loss, explain_stop
 from experiments.runs.figures import FIGURES, choose_figures, headline_label, measured_name, run_figure_text
 from experiments.runs.record import Run
 from experiments.specification import catalogue
@@ -27,7 +27,7 @@ COMPARED = (
 SPANS = 16_000  # spans in all timelines of a report together, which keeps it well below 1 MB
 LARGEST = 500_000  # bytes of the frame of how a run learned, before compression
 CELLS = 16  # rows and columns of the table of traffic
-ENDED = {"diverged": "Diverged", "failed": "Failed", "cancelled": "Stopped early"}
+ENDED = {"diverged": "Diverged", "failed": "Failed"}
 
 
 def report(shown: Sequence[Shown], address: str = "", learning: Learning | None = None) -> str:
@@ -100,8 +100,8 @@ def _head(run: Run, address: str) -> str:
         if run.status in ENDED
         else ""
     )
-    if planned := explain_planned_loss(run):
-        ended = f"<p>{escape(planned)}</p>"
+    if plain := explain_planned_loss(run) or explain_stop(run):
+        ended = f"<p>{escape(plain)}</p>"
     notes = "".join(f'<p class="soft">{escape(readable(e, note))}</p>' for note in run.notes)
     metrics = "".join(
         f'<div title="{escape(FIGURES[name].meaning)}"><dt>{escape(headline_label(name, e))}</dt>'

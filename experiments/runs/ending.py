@@ -27,6 +27,15 @@ def trained_on(run: Run) -> list[str]:
     return [f"{who} went on without {'it' if len(lost) == 1 else 'them'}"]
 
 
+def explain_stop(run: Run) -> str:
+    """Return a sentence on when somebody stopped the run, in the numbers of its figures; "" if nobody did."""
+    if run.status != "cancelled":
+        return ""
+    if not run.summary["steps"]:
+        return "Stopped before its first step had ended."
+    return f"Stopped at step {units.count(run.summary['steps'])}, after {units.seconds(run.summary['seconds'])}."
+
+
 def explain_planned_loss(run: Run) -> str:
     """Return a sentence on why the run ended, if the cause was a crash that its experiment plans; otherwise ""."""
     e, plan = run.experiment, run.experiment.crash.by_rank

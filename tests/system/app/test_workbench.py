@@ -752,11 +752,12 @@ def test_a_run_that_somebody_pins_or_names_is_kept(page, stored, how):
     assert not (folder / sealed.CACHED).exists() and not opened.exception
 
 
-def test_a_stopped_run_that_was_stored_says_its_step(page, stored):
+def test_a_stopped_run_that_was_stored_says_its_step_and_its_time_in_the_numbers_of_its_figures(page, stored):
     stored(Experiment())
     opened = page()
     opened.session_state.shown = str(stored(Experiment(seed=1014), status="cancelled", error="cancelled at 1 s"))
-    assert "Stopped at step 40.** Cancelled at 1 s." in said(opened.run())
+    took = next(metric.value for metric in opened.run().metric if metric.label == "Virtual time")
+    assert f"Stopped at step 40, after {took}.**" in said(opened) and "Cancelled" not in said(opened)
 
 
 RUNNING = JobState("running", fraction=0.5, seconds=0.25)

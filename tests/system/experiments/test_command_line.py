@@ -661,10 +661,10 @@ def test_a_disk_without_room_for_what_is_printed_gives_one_sentence(tmp_path):
         assert job.returncode == 2 and "No space left" in err and err.count("\n") == 1, err
 
 
-def test_interrupted_before_its_first_step_it_says_that_it_was_cancelled(main, monkeypatch):
+def test_interrupted_before_its_first_step_it_says_that_it_was_stopped(main, monkeypatch):
     monkeypatch.setattr("cluster.real.signals.catch_signals", lambda *_: contextlib.nullcontext(lambda: True))
     code, out, err = main("run", "easgd", *SMALL, "--cluster", "processes")
-    assert code == 130 and "cancelled at" in err and "0 steps" in out
+    assert code == 130 and "Stopped before its first step" in err and "0 steps" in out
 
 
 def test_ctrl_c_while_the_record_is_written_does_not_lose_it(main, monkeypatch):

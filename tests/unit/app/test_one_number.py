@@ -25,6 +25,7 @@ from experiments.specification.experiment import Experiment
 from experiments.viewer import waits
 from experiments.viewer.canvases import timeline
 from experiments.viewer.column_codec import unpack
+from experiments.viewer.headline import headline
 from experiments.viewer.lanes import lane_names
 from experiments.viewer.pictures import Shown
 from experiments.wording import naming
@@ -135,12 +136,12 @@ QUANTITIES = {
     "waited": (
         rf"waited {NUMBER} of their time",
         rf"{NUMBER} wait\b",
-        rf"\bwait {NUMBER}(?=,|$|  )",
+        rf"\bwaits? {NUMBER}(?= of its time|,|$|  )",
         rf"^\w+ waited \| {NUMBER}",
     ),
     "computed": (
         rf"{NUMBER} compute\b",
-        rf"\bcompute {NUMBER}(?=,|$|  )",
+        rf"\bcomputes? {NUMBER}(?= and | of its time|,|$|  )",
         rf"^[Cc]omputing \| {NUMBER}",
     ),
     "held-out loss": (
@@ -233,6 +234,7 @@ def spoken(query: str) -> tuple[str, ...]:
         *header["machines"]["names"],
         header["machines"]["description"],
         waits.totals(done),
+        headline(done),
         *(f"{headline_label(name, e)} | {figure_of(one, name)}" for name in choose_figures(figures.ABOVE, e)),
         pictures._heard([one], "held_out_loss"),
         f"By rank: {', '.join(charts.rank_series(done))}.",

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from experiments.execution.run import run
-from experiments.runs.ending import explain_planned_loss
+from experiments.runs.ending import explain_planned_loss, explain_stop
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
 from tests.quotes import quote
@@ -87,3 +87,12 @@ def test_a_loss_that_was_not_planned_or_not_the_end_is_not_said_to_be():
     later = replace(done, experiment=done.experiment.change(crash="2:0.1"))
     for other in (unplanned, later, replace(done, fatal_loss=None), lost("asgd", "2:0.001")):
         assert explain_planned_loss(other) == ""
+
+
+def test_when_a_run_was_stopped_is_one_number_in_its_figures_and_in_what_it_says_of_that():
+    looks = iter(range(1000))
+    done = run(Experiment(steps=10_000), stop=lambda: next(looks) > 2)
+    steps, seconds = units.count(done.summary["steps"]), units.seconds(done.summary["seconds"])
+    assert explain_stop(done) == f"Stopped at step {steps}, after {seconds}." and done.summary["steps"] < 10_000
+    assert explain_stop(run(Experiment(steps=10_000), stop=lambda: True)).startswith("Stopped")
+    assert explain_stop(lost("sync_sgd", "2:0.001")) == ""
