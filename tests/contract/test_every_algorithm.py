@@ -61,6 +61,11 @@ VARIANTS = [(name, {}) for name in NAMES] + [
     ("sparta", {"share": 0.4, "choose": "parts", "update": "momentum", "learning_rate": 0.02}),
     ("scaffold", {"kind": "average", "period": 3}),
     ("scaffold", {"kind": "prox", "prox": 0.5, "outer_rate": 0.8}),
+    ("async_diloco", {"update": "sgd", "period": 5, "dynamic": True, "weigh": True, "learning_rate": 0.1}),
+    (
+        "async_diloco",
+        {"update": "momentum", "buffer": 2, "spread": 0.5, "quorum": 2, "outer_rate": 0.3, "learning_rate": 0.01},
+    ),
     ("downpour", {"update": "sgd", "learning_rate": 0.05, "shards": 2, "n_push": 2, "n_fetch": 3}),
     ("downpour", {"overlap": True, "shards": 3, "warm": 3}),
     ("asgd", {"update": "momentum", "momentum": 0.3, "learning_rate": 0.05}),
