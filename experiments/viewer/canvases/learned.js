@@ -5,7 +5,7 @@
 // and the sentence above says all of them to those who hear it.
 
 const SIGNS = { right: "✓", wrong: "✗", none: "" };
-const SQUARE = 128; // px of a picture of points
+const SQUARE = 120; // px of a picture of points
 const TOLD_EVERY = 200; // ms between two sentences while the clock runs
 
 class Learned {
@@ -71,7 +71,7 @@ class Learned {
     if (kind === "points") return [make("canvas", { width: 2 * SQUARE, height: 2 * SQUARE })];
     if (kind === "text") return [make("p", {}, make("span", {}, visible(answer[0])), make("b"))];
     const cells = (tag, texts) => texts.map((text) => make(tag, {}, text));
-    const head = make("tr", {}, ...cells("th", [...columns, "is", "guess"]));
+    const head = make("tr", {}, ...cells("th", [...columns, "label", "guess"]));
     return [make("table", {}, head, ...rows.map((row, n) => make("tr", {}, ...cells("td", [...row, answer[n]]), make("td", { className: "guess" }))))];
   }
 
@@ -146,7 +146,8 @@ class Learned {
     const right = found.length ? `${found.join(" and ")} right, ` : "";
     const words = `${when}: ${right}held-out loss ${inDigits(frame.loss[now])}.`;
     this.said.setAttribute("aria-live", playing ? "off" : "polite");
-    this.said.replaceChildren(words, make("span", { className: "spoken" }, ` ${this.spell(model)}`));
+    const more = frame.guesses?.kind === "text" ? " The model continues a held-out text:" : "";
+    this.said.replaceChildren(whole(words + more), make("span", { className: "spoken" }, ` ${this.spell(model)}`));
     if (!playing) this.line.tell(words);
   }
 
