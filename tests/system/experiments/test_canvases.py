@@ -801,11 +801,13 @@ def test_the_line_of_learning_is_a_slider_on_the_clock(drawn):
 def test_below_the_lanes_nothing_moves_while_the_clock_does(drawn):
     done = run(Experiment.of({"steps": 40}))
     page = drawn("timeline", timeline.frame(done, "it"))
-    heights = set()
-    for share in np.linspace(0, 1, 12):
-        at(page, share * done.trace.seconds())
-        heights.add(page.locator(".learned").bounding_box()["height"])
-    assert len(heights) == 1
+    for width in (1100, 860, 390):
+        page.set_viewport_size({"width": width, "height": 700})
+        heights = set()
+        for share in np.linspace(0, 1, 12):
+            at(page, share * done.trace.seconds())
+            heights.add(page.locator(".learned").bounding_box()["height"])
+        assert len(heights) == 1, width
 
 
 def test_points_are_drawn_with_the_classes_around_them_as_they_are_learned(drawn):
