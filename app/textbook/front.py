@@ -50,9 +50,9 @@ def ways_on(chapter: Chapter) -> None:
     st.divider()
     with st.container(horizontal=True, horizontal_alignment="distribute", key="ways"):
         if place > 0:
-            _way(names[place - 1], "previous", ":material/arrow_back:", "left")
+            link(names[place - 1], icon=":material/arrow_back:")
         if 0 <= place < len(names) - 1:
-            _way(names[place + 1], "next", ":material/arrow_forward:", "right")
+            link(names[place + 1], icon=":material/arrow_forward:", side="right")
     after = [one for one in names if chapter.name in lessons.chapter(one).front.prerequisites]
     if after:
         _ways("Chapters that build on this one", after, "after")
@@ -67,10 +67,13 @@ def first_page() -> None:
         f"comes from a run that you can repeat here. Each of the {len(chapters)} chapters asks a question, lets you "
         f"predict the answer, measures and explains. {_beginnings(chapters)}"
     )
+    easiest = _easiest(chapters)
+    with st.container(key="begin"):
+        link(easiest.name, f"Begin with chapter {name(easiest)}", ":material/play_arrow:")
     with st.container(key="contents"):
         for one in chapters:
             with st.container(gap=None, key=f"entry-{one.name}"):
-                _way(one.name, "open")
+                link(one.name)
                 st.caption(f"{facts(one)}{_after(one)}")
     st.markdown("## What it accompanies")
     st.markdown(
@@ -83,13 +86,17 @@ def first_page() -> None:
 
 def _beginnings(chapters: list[Chapter]) -> str:
     """Return a sentence on which chapters need no others, and which one suits newcomers."""
-    free = [one for one in chapters if not one.front.prerequisites]
-    numbers = join_words(str(one.number) for one in free)
-    easiest = min(free, key=lambda one: one.front.difficulty)
+    numbers = join_words(str(one.number) for one in chapters if not one.front.prerequisites)
+    easiest = _easiest(chapters)
     return (
         f"Chapters {numbers} need no other chapter first; if all of this is new to you, start with "
         f"chapter {easiest.number}, {escape_markdown(easiest.title())}."
     )
+
+
+def _easiest(chapters: list[Chapter]) -> Chapter:
+    """Return the easiest of the chapters that need no other chapter."""
+    return min((one for one in chapters if not one.front.prerequisites), key=lambda one: one.front.difficulty)
 
 
 def _after(chapter: Chapter) -> str:
@@ -102,16 +109,16 @@ def _ways(words: str, names: tuple[str, ...] | list[str], kind: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"read-{kind}"):
         st.markdown(f":small[{words}:]", width="content")
         for other in names:
-            _way(other, kind)
+            link(other)
 
 
-def _way(other: str, kind: str, icon: str | None = None, side: str = "left") -> None:
-    """Draw a button that opens another chapter at its beginning."""
-    st.button(
-        name(lessons.chapter(other)), key=f"{kind}-{other}", type="tertiary", icon=icon, icon_position=side,
-        on_click=_open, args=(other,),
+def link(chapter: str, label: str = "", icon: str | None = None, part: str = "text", side: str = "left") -> None:
+    """Draw a link to a part of a chapter, which opens in this session; the default label is the chapter's name."""
+    from app.textbook.page import page as textbook
+
+    query = {"chapter": chapter, "part": part * (part != "text")}
+    query["everything"] = "true" * st.session_state.get("everything", False)
+    st.page_link(
+        st.Page(textbook, title="Textbook", url_path="textbook"), label=label or name(lessons.chapter(chapter)),
+        icon=icon, icon_position=side, query_params={name: value for name, value in query.items() if value},
     )  # fmt: skip
-
-
-def _open(other: str) -> None:
-    st.session_state.chapter, st.session_state.part = other, "text"

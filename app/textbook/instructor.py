@@ -6,6 +6,7 @@ import time
 import streamlit as st
 
 import lessons
+from app.textbook import front
 from lessons import instructor
 from lessons.instructor import hub
 
@@ -36,24 +37,23 @@ def page() -> None:
         return
     for section in hub.sections():
         st.markdown(f"## {section.title}")
-        st.markdown(section.text)
         if section.title == "Labs":
-            _open_labs()
+            _labs()
+        st.markdown(section.text)
     for name, words in hub.downloads().items():
         st.download_button(
             name, words, name, "text/plain", key=f"take-{name}", on_click="ignore", icon=":material/download:"
         )
 
 
-def _open_labs() -> None:
-    """Open a lab within this session; a link would start another one, without the password."""
-    from app.textbook.page import page as textbook
-
-    with st.container(horizontal=True, gap="small"):
-        for one in (one for one in lessons.written_chapters() if one.lab()):
-            if st.button(one.title(), key=f"lab-{one.name}", icon=":material/science:"):
-                st.session_state.update(chapter=one.name, part="lab")
-                st.switch_page(st.Page(textbook, title="Textbook", url_path="textbook"))
+def _labs() -> None:
+    """Draw a row for each lab, with links that open it, and its exercise, in this session."""
+    for one in (one for one in lessons.written_chapters() if one.lab()):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"lab-{one.name}"):
+            front.link(one.name, front.name(one), ":material/science:", "lab")
+            st.caption(f"{one.minutes} minutes to read the chapter", width="content")
+            if one.exercise:
+                front.link(one.name, "Exercise", part="exercise")
 
 
 def _ask() -> None:

@@ -1,6 +1,7 @@
 """The page of the textbook: chapters on the left; on the right the chosen one, part by part."""
 
 import secrets
+from collections.abc import Iterable
 
 import streamlit as st
 
@@ -62,8 +63,13 @@ def page() -> None:
 
 
 def _read_address(**options: list) -> None:
-    """Load the choice from the address at first and after the browser's Back; then keep the address up to date."""
-    state, again = st.session_state, chrome.is_back_navigation()
+    """Load the choice from the address at first, after the browser's Back, and after a link that leads to a chapter.
+
+    Then keep the address up to date. It comes from a link if it names a chapter and the page did not write it.
+    """
+    state = st.session_state
+    linked = "chapter" in st.query_params and _address(options) != state.get("book_address")
+    again = linked or chrome.is_back_navigation()
     for name, values in options.items():
         if again or name not in state:
             state[name] = next((v for v in values if str(v).lower() == st.query_params.get(name)), values[0])
@@ -71,3 +77,8 @@ def _read_address(**options: list) -> None:
             st.query_params.pop(name, None)
         else:
             st.query_params[name] = str(state[name]).lower()
+    state.book_address = _address(options)
+
+
+def _address(names: Iterable[str]) -> dict[str, str]:
+    return {name: st.query_params[name] for name in names if name in st.query_params}

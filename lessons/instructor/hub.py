@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import lessons
 from lessons.instructor import course
 
 HERE = Path(__file__).parent
@@ -16,10 +15,10 @@ class Section(NamedTuple):
     text: str
 
 
-def sections(textbook: str = "textbook") -> list[Section]:
-    """Return the sections of the page. `textbook` is the address of the textbook's page."""
+def sections() -> list[Section]:
+    """Return the sections of the page; the page itself lists the labs above the text of the first."""
     return [
-        Section("Labs", _labs(textbook)),
+        Section("Labs", LABS),
         Section("Commands", COMMANDS),
         *(Section(f"Syllabus: {name}", course.syllabus(name)) for name in course.courses()),
         *_of("project.md"),
@@ -33,15 +32,6 @@ def downloads() -> dict[str, str]:
     """Return the texts of the files to download, by name."""
     names = ("project.md", "notes.md", "course.toml")
     return {name: (HERE / name).read_text("utf-8") for name in names}
-
-
-def _labs(textbook: str) -> str:
-    lines = ["| lab | chapter, minutes to read | exercise |", "|---|---|---|"]
-    for one in lessons.written_chapters():
-        if one.lab():
-            exercise = f"[open]({textbook}?chapter={one.name}&part=exercise)" if one.exercise else "–"
-            lines.append(f"| {one.title()} | {one.minutes} | {exercise} |")
-    return "\n".join(lines) + f"\n{OPENING}"
 
 
 def _of(name: str) -> list[Section]:
@@ -70,8 +60,8 @@ Knowing the grader earns nothing: every mark is measured in the same runs, sizes
 reads Python and NumPy only. How to grade on Gradescope, nbgrader, Otter and GitHub Classroom is in
 `lessons/instructor/autograder/README.md`.
 """
-OPENING = """
-The buttons open the sheets with hints and expected results, here in this session. If a password is set, a reloaded
+LABS = """
+The links open the sheets with hints and expected results, here in this session. If a password is set, a reloaded
 page or another tab is a new session: it shows the handout until you give the password again, on this page. The handout
 is what students see, without hints and results, with tables to fill in.
 """

@@ -36,9 +36,9 @@ def test_a_reader_goes_from_the_first_page_through_chapters_and_back(tab, addres
     entry(page, "overlap").click()
     expect(page.get_by_role("heading", name="Overlap: hide the all-reduce", level=1)).to_be_visible()
     ways = page.locator(".st-key-ways")
-    ways.get_by_role("button", name=re.compile(f"{overlap.number + 1}. The distributed update")).click()
+    ways.get_by_role("link", name=re.compile(f"{overlap.number + 1}. The distributed update")).click()
     expect(page.get_by_role("heading", name="The distributed update", level=1)).to_be_visible()
-    ways.get_by_role("button", name=re.compile(f"{overlap.number}. Overlap")).click()
+    ways.get_by_role("link", name=re.compile(f"{overlap.number}. Overlap")).click()
     expect(page.get_by_role("heading", name="Overlap", level=1)).to_be_visible()
     assert "chapter=overlap" in page.url
     page.locator(SIDE).get_by_role("link", name="Second idea: buckets").click()
@@ -47,7 +47,7 @@ def test_a_reader_goes_from_the_first_page_through_chapters_and_back(tab, addres
 
 def entry(page, chapter):
     """The contents' entry of a chapter, which may be the one to go on with, too."""
-    return page.locator(f".st-key-entry-{chapter}").get_by_role("button")
+    return page.locator(f".st-key-entry-{chapter}").get_by_role("link")
 
 
 def at_the_top_of(page, title):
@@ -63,7 +63,7 @@ def test_a_chapter_begins_at_its_top_from_the_contents_the_chapter_before_and_by
     assert page.locator(MAIN).evaluate("main => { main.scrollTo(0, 200); return main.scrollTop; }") == 200
     entry(page, "sandblaster").click()
     at_the_top_of(page, "Sandblaster")
-    page.locator(".st-key-ways").get_by_role("button", name=f"{place + 1}. Hogwild").click()
+    page.locator(".st-key-ways").get_by_role("link", name=f"{place + 1}. Hogwild").click()
     at_the_top_of(page, "Hogwild")
     page.locator(".st-key-ways").scroll_into_view_if_needed()
     page.go_back()

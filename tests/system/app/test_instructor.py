@@ -79,6 +79,14 @@ def test_the_hub_opens_by_the_password_and_a_wrong_one_takes_its_time(folders, m
     assert "sésame" not in words(page)
 
 
+def test_the_hub_links_to_the_lab_and_the_exercise_of_every_chapter(folders, monkeypatch):
+    monkeypatch.setenv(instructor.SETTING, "1")
+    page = AppTest.from_function(hub, default_timeout=PATIENCE).run()
+    led = {link.proto.query_string for link in page.get("page_link")}
+    chapters = [chapter for chapter in lessons.written_chapters() if chapter.lab()]
+    assert led == {f"chapter={one.name}&part={part}" for one in chapters for part in ("lab", "exercise")}
+
+
 def test_the_hub_stays_shut_without_a_setting(folders, monkeypatch):
     monkeypatch.delenv(instructor.SETTING, raising=False)
     page = AppTest.from_function(hub, default_timeout=PATIENCE).run()

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -171,6 +171,24 @@ def test_a_number_is_judged_and_asked_again_with_others(book):
     )
 
 
+def links(page) -> list:
+    """The links to chapters on the page, in their order."""
+    return [node.proto for node in page.get("page_link")]
+
+
+def places(page) -> list[str]:
+    return [link.query_string for link in links(page)]
+
+
+def follow(page, link) -> None:
+    """Open the address of a link within the session, as a browser does."""
+    for name in [*page.query_params]:
+        del page.query_params[name]
+    for name, value in parse_qsl(link.query_string):
+        page.query_params[name] = value
+    page.run()
+
+
 def test_a_link_to_nothing_opens_the_first_page(book):
     page = book(chapter="../../etc", part="nothing")
     assert not page.exception and page.session_state.chapter == "contents"
@@ -179,7 +197,7 @@ def test_a_link_to_nothing_opens_the_first_page(book):
 
 def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
     page = book()
-    entries = [button.label for button in page.button if button.key.startswith("open-")]
+    begin, *entries = [link.label for link in links(page)]
     assert entries == [front.name(lessons.chapter(name)) for name in lessons.CHAPTERS]
     for one in map(lessons.chapter, lessons.CHAPTERS):
         assert front.facts(one) in words(page)
@@ -190,9 +208,27 @@ def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
     assert f"start with chapter {first.number}, {escape_markdown(first.title())}" in words(page)
     assert all(str(one.number) in words(page).partition(" need no other chapter")[0] for one in free)
     assert notation.table() in words(page)
-    page.button("open-staleness").click().run()
+    assert begin == f"Begin with chapter {front.name(first)}"
+    (entry,) = (link for link in links(page) if link.query_string == "chapter=staleness")
+    follow(page, entry)
     assert not page.exception and page.session_state.chapter == "staleness"
     assert dict(page.query_params) == {"chapter": "staleness"}
+
+
+def test_a_link_to_a_chapter_keeps_that_everything_is_open_and_opens_the_text(book):
+    page = book(chapter="staleness", part="quiz", everything="true")
+    link = links(page)[-1] if links(page) else None
+    assert link is None, "a quiz has no ways on"
+    page = book(chapter="staleness", everything="true")
+    follow(page, links(page)[-1])
+    assert not page.exception and page.session_state.everything and page.session_state.part == "text"
+    assert page.session_state.chapter != "staleness"
+
+
+def test_a_chapter_chosen_at_the_side_is_not_undone_by_the_address_of_the_one_before(book):
+    page = book(chapter="staleness")
+    page.radio("chapter").set_value("overlap").run()
+    assert page.session_state.chapter == "overlap" and dict(page.query_params) == {"chapter": "overlap"}
 
 
 @pytest.mark.parametrize("name", lessons.CHAPTERS)
@@ -201,12 +237,14 @@ def test_a_chapter_begins_with_what_it_asks_and_ends_with_the_ways_on(book, name
     assert not page.exception
     assert f"Chapter {chapter.number} of {len(lessons.CHAPTERS)}: {front.facts(chapter)}" in words(page)
     assert all(objective in words(page).replace("\\", "") for objective in chapter.front.objectives)
-    before = {button.key.partition("-")[2] for button in page.button if button.key.startswith("before-")}
-    assert before == set(chapter.front.prerequisites)
-    keys = {button.key.partition("-")[0]: button.key.partition("-")[2] for button in page.button if button.key}
     place = lessons.CHAPTERS.index(name)
-    assert keys.get("previous") == (lessons.CHAPTERS[place - 1] if place else None)
-    assert keys.get("next") == (lessons.CHAPTERS[place + 1] if place + 1 < len(lessons.CHAPTERS) else None)
+    ways = [
+        *chapter.front.prerequisites,
+        *lessons.CHAPTERS[max(0, place - 1) : place],
+        *lessons.CHAPTERS[place + 1 :][:1],
+    ]
+    after = [one for one in lessons.CHAPTERS if name in lessons.chapter(one).front.prerequisites]
+    assert [link.query_string for link in links(page)] == [f"chapter={one}&everything=true" for one in [*ways, *after]]
 
 
 def test_contents_are_links_as_far_as_predictions_were_made(book):
@@ -214,12 +252,12 @@ def test_contents_are_links_as_far_as_predictions_were_made(book):
     assert "- [The naive answer: share the batch](#" in words(page)
     assert "- :material/lock: The measurement that embarrasses it" in words(page)
     assert "[The measurement that embarrasses it](#" not in words(page)
-    assert "Locked sections open" in words(page) and not [b for b in page.button if b.key == f"next-{AFTER}"]
+    assert "Locked sections open" in words(page) and f"chapter={AFTER}" not in places(page)
     page.button("skip-elsewhere").click().run()
     assert "- [The measurement that embarrasses it](#" in words(page)
     assert "- :material/lock: The next idea: do not wait for the last" in words(page)
     page.toggle("everything").set_value(True).run()
-    assert "material/lock" not in words(page) and [b for b in page.button if b.key == f"next-{AFTER}"]
+    assert "material/lock" not in words(page) and f"chapter={AFTER}&everything=true" in places(page)
 
 
 def test_a_chapter_without_text_shows_its_figures_recorded_or_not(book, monkeypatch, draft):

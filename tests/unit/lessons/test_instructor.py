@@ -172,13 +172,10 @@ def test_courses_of_one_week_and_thirteen_name_what_exists():
         assert all(lessons.chapter(session[kind]).has_text for kind in ("lab", "exercise") if kind in session)
 
 
-def test_the_hub_leads_to_every_lab_and_every_command_it_names_exists():
+def test_every_command_that_the_hub_names_exists():
     from lessons.cli.main import main
 
     sections = {one.title: one.text for one in hub.sections()}
-    for chapter in lessons.written_chapters():
-        assert chapter.title() in sections["Labs"]
-    assert "part=lab" not in sections["Labs"], "a link begins a session without the password, and opens the handout"
     for line in sections["Commands"].splitlines():
         if line.startswith("lockstep "):
             command, *words = line.removeprefix("lockstep book ").removeprefix("lockstep ").partition("#")[0].split()
