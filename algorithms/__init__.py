@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["CATALOGUE", "FAMILIES", "family", "find", "idea", "module", "names"]
+__all__ = ["CATALOGUE", "FAMILIES", "FAMILY_IDEAS", "family", "find", "idea", "module", "names"]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,8 @@ CATALOGUE: dict[str, str] = {name: entry["title"] for name, entry in DECLARED.it
 """Title of each algorithm, by family and name."""
 FAMILIES: dict[str, str] = {name: entry["title"] for name, entry in DECLARED["families"].items()}
 """Title of each family, in the catalogue's order; compression, which combines with several families, comes last."""
+FAMILY_IDEAS: dict[str, str] = {name: entry["idea"] for name, entry in DECLARED["families"].items()}
+"""What the algorithms of a family have in common, in a sentence."""
 COMPRESSIONS: dict[str, str] = DECLARED["compressions"]
 """Title of each compression, by name."""
 

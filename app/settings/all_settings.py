@@ -7,7 +7,7 @@ import streamlit as st
 from app.browser.text import escape_markdown, mark_glossary_terms
 from app.settings import chosen, controls, fitting, widgets
 from experiments.execution.admission import REFUSED
-from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
+from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS
 from experiments.specification.experiment import Experiment, coding_settings, settings_of
 
 FIRST = 2  # settings of an algorithm that are shown before the others are folded away
@@ -33,19 +33,13 @@ def draw_settings(*names: str) -> None:
 
 def draw():
     """Draw all settings; return the placeholders for the best learning rate and for the faults of ranks."""
-    _family()
+    _special_cases()
     return _controls()
 
 
-def _family() -> None:
-    """Draw the algorithm filter, and the special cases of the chosen algorithm."""
-    state = st.session_state
-    families = dict.fromkeys(entry.family for entry in ALGORITHMS.values())
-    st.selectbox(
-        "Family", families, None, FAMILIES.get, key="family", placeholder="All families", on_change=_settle_family,
-        persist_state="session", help="Only algorithms of this family, in teaching order.",
-    )  # fmt: skip
-    if claims := ALGORITHMS[state.algorithm].declaration.equivalences:
+def _special_cases() -> None:
+    """Draw what the chosen algorithm equals in special cases."""
+    if claims := chosen.algorithm().equivalences:
         told = [f"- {escape_markdown(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
         st.markdown(
             f":small[Special case:] :green-badge[:material/equal: {escape_markdown(claims[0].claim)}]",
@@ -53,20 +47,8 @@ def _family() -> None:
         )
 
 
-def _settle_family() -> None:
-    state = st.session_state
-    if state.family and ALGORITHMS[state.algorithm].family != state.family:
-        _switch(next(name for name, entry in ALGORITHMS.items() if entry.family == state.family))
-
-
-def _switch(algorithm: str) -> None:
-    """Switch to another algorithm, with its own defaults."""
-    st.session_state.algorithm = algorithm
-    chosen.settle("algorithm")
-
-
 def _controls():
-    """Draw all settings except the family; return the places for the best learning rate and the faults of ranks."""
+    """Draw all settings; return the places for the best learning rate and the faults of ranks."""
     state = st.session_state
     algorithm, _, workload = settings_of(state.algorithm, state.compression, state.workload)
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
@@ -87,7 +69,8 @@ def _controls():
                 other = ALGORITHMS[name].title
                 st.button(
                     f"{words}: {other}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
-                    on_click=_switch, args=(name,), help="Other kinds of delay: switch to an algorithm that has one.",
+                    on_click=chosen.switch, args=(name,),
+                    help="Other kinds of delay: switch to an algorithm that has one.",
                 )  # fmt: skip
     title = ALGORITHMS[state.algorithm].title
     _heading(f"Settings of {title}")

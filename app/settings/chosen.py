@@ -129,6 +129,12 @@ def settle(field: str) -> None:
         state["chunks"] = chunks
 
 
+def switch(algorithm: str) -> None:
+    """Switch to another algorithm, with its own defaults."""
+    st.session_state.algorithm = algorithm
+    settle("algorithm")
+
+
 def _chunks() -> int | None:
     """Return the number of micro-batches of the pipeline on the page, which the next pipeline keeps if possible."""
     before = st.session_state.get("followed")

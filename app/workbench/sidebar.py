@@ -1,16 +1,14 @@
 """The side bar: what to run. Four controls at first; all settings on request."""
 
-from functools import partial
-
 import streamlit as st
 
 from app.browser import address
-from app.browser.text import escape_markdown, mark_glossary_terms, sentence
+from app.browser.text import escape_markdown, sentence
 from app.comparison import changes
 from app.guide import ask, predict
 from app.session import session
-from app.settings import all_settings, best_rate, chosen, faults, feasible, fitting, helps, trouble
-from experiments.specification.catalogue import ALGORITHMS, choice_label
+from app.settings import algorithm, all_settings, best_rate, chosen, faults, feasible, fitting, trouble
+from app.workbench import head
 from experiments.specification.experiment import Experiment
 
 FEW = ("algorithm", "workload", "table", "net", "workers", "network", "slow", "jitter", "pause", "crash")
@@ -31,7 +29,7 @@ def choose() -> tuple[Experiment | None, str]:
     fitting.settle()
     best_rate.settle()
     actions = st.container(key="actions")
-    _algorithm()
+    algorithm.choose()
     if chosen.alone() and st.session_state.workers == 1:
         st.caption("One worker: a sequential method trains on one.")
     else:
@@ -55,8 +53,8 @@ def choose() -> tuple[Experiment | None, str]:
     session.await_first_curve()
     with actions:
         _actions(experiment, refusal)
-        if waits:
-            st.markdown(f":small[:material/hourglass_empty: {waits}]")
+        if experiment and not refusal:
+            st.markdown(f":small[{_what_run_does(experiment, waits)}]")
         shown = session.run_on_page()
         for note in experiment.notes if experiment and not refusal else ():
             if not shown or note not in shown.notes:  # otherwise the page says it above the run's figures
@@ -78,20 +76,6 @@ def beyond(experiment: Experiment) -> list[str]:
     return [name for name in experiment.flat() if name not in FEW]
 
 
-def _algorithm() -> None:
-    """Draw the choice of algorithm, and the idea of the chosen one."""
-    state = st.session_state
-    if state.get("family") not in (None, ALGORITHMS[state.algorithm].family):  # a link or a lesson chose another one
-        state.family = None
-    family = state.get("family")
-    names = [name for name, entry in ALGORITHMS.items() if family in (None, entry.family)]
-    st.selectbox(
-        "Algorithm", names, key="algorithm", on_change=chosen.settle, args=("algorithm",), persist_state="session",
-        format_func=partial(choice_label, ALGORITHMS), help=helps.text(Experiment, "algorithm"),
-    )  # fmt: skip
-    st.markdown(f":small[{mark_glossary_terms(ALGORITHMS[state.algorithm].idea)}]", unsafe_allow_html=True)
-
-
 def _actions(experiment: Experiment | None, refusal: str) -> None:
     """Draw the buttons; if the experiment cannot run, draw the reason and the nearest one that can."""
     state = st.session_state
@@ -111,6 +95,20 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
             st.button(
                 mend.label, key="mend", icon=":material/build:", width="stretch", on_click=state.__setitem__, args=mend
             )
+
+
+def _what_run_does(experiment: Experiment, waits: str) -> str:
+    """Say what the button *Run* would do now; `waits` is why a changed setting has not started a run by itself."""
+    if waits:
+        return f":material/hourglass_empty: {waits}"
+    if st.session_state.get("job"):
+        return ":material/hourglass_top: In progress. **Stop** ends it and keeps its curve."
+    shown = session.run_on_page()
+    if shown and shown.experiment == experiment and not experiment.is_repeatable:
+        return ":material/replay: These settings have run. **Run** measures once more: real times differ."
+    if shown and shown.experiment == experiment:
+        return ":material/check: These settings have run. Change one to see what happens."
+    return f":material/play_arrow: **Run** starts {escape_markdown(head.headline(experiment))}."
 
 
 def bar(experiment: Experiment | None, refusal: str) -> None:

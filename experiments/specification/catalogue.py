@@ -17,6 +17,7 @@ import kernels
 import workloads
 from algorithms import compression
 from algorithms.algorithm import Algorithm
+from algorithms.catalogue import DECLARED
 from cluster.devices import DEVICES, Device, parse_device
 from cluster.faults import JITTERS
 from cluster.network import NETWORKS, Link, parse_network
@@ -33,6 +34,8 @@ class Entry:
     module_name: str
     title: str
     """The usual name, as written within a sentence: "Synchronous SGD", "handwritten digits"."""
+    also: str = ""
+    """Another name by which people look for it: "DDP"."""
 
     @property
     def module(self) -> ModuleType:
@@ -66,12 +69,14 @@ def title_of(path: str) -> str:
 
 
 ALGORITHMS = {
-    name: Entry(name, family, f"algorithms.{family}.{name}", title)
+    name: Entry(name, family, f"algorithms.{family}.{name}", title, DECLARED[f"{family}.{name}"].get("also", ""))
     for (family, name), title in ((entry.split("."), title) for entry, title in algorithms.CATALOGUE.items())
 }
 """All algorithms, in teaching order."""
 FAMILIES = algorithms.FAMILIES
 """The title of each family of algorithms, and of the compressions."""
+FAMILY_IDEAS = algorithms.FAMILY_IDEAS
+"""What the algorithms of each family have in common."""
 COMPRESSIONS = {
     name: Entry(name, "compression", f"algorithms.compression.{name}", title)
     for name, title in compression.COMPRESSIONS.items()
@@ -96,9 +101,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 
 def choice_label(entries: Mapping[str, Entry], name: str) -> str:
-    """Return an entry's label in a list of choices, with title and name: "Handwritten digits · digits"."""
-    title = entries[name].title
-    return f"{capital(title)} · {name}"
+    """Return an entry's label in a list of choices, with all its names: "Overlapped all-reduce · overlap, DDP"."""
+    entry = entries[name]
+    return f"{capital(entry.title)} · {name}" + f", {entry.also}" * bool(entry.also)
 
 
 def sources(field: str) -> dict[str, str]:

@@ -129,7 +129,8 @@ def every() -> dict[str, Costs]:
         unproven = common.get("unproven", {}) | own.get("unproven", {})
         values = common | own | {quantity: "" for quantity in unproven if not own.get(quantity)}
         values["unproven"] = {quantity: why for quantity, why in unproven.items() if not values[quantity]}
-        del values["title"]
+        for words in ("title", "also", "idea"):
+            values.pop(words, None)
         found[name] = Costs(**values)
     return found
 

@@ -21,7 +21,7 @@ from app.workbench import sidebar
 from cluster.real import gpus
 from experiments.jobs.job import JobState
 from experiments.runs import sealed, store
-from experiments.specification.catalogue import ALGORITHMS, choice_label
+from experiments.specification.catalogue import ALGORITHMS, FAMILIES, FAMILY_IDEAS, choice_label
 from experiments.specification.experiment import PAGE, Experiment
 from experiments.viewer import palette
 from kernels import compiling
@@ -92,7 +92,7 @@ FIRST = {"algorithm", "workers", "network", "troubles"}
 def test_there_are_four_controls_at_first_and_all_settings_on_request(page, stored):
     stored(Experiment())
     opened = page(unfolded=False)
-    settings = {*Experiment.model_fields, *Experiment().settings, *Experiment().data, "troubles", "family"}
+    settings = {*Experiment.model_fields, *Experiment().settings, *Experiment().data, "troubles"}
     assert settings & widgets(opened).keys() == FIRST
     opened.toggle("all_settings").set_value(True).run()
     assert settings & widgets(opened).keys() > FIRST | {"batch", "learning_rate", "workload", "cluster"}
@@ -379,17 +379,37 @@ def test_workers_that_a_link_gives_to_an_algorithm_that_trains_alone_can_be_take
     assert address(opened) == Experiment(algorithm="sgd") and not offers_workers(opened)
 
 
-def test_a_family_narrows_the_list_of_algorithms_and_begins_with_its_first(page, stored):
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("FSDP", "zero3"), ("ZeRO", "zero1"), ("DiLoCo", "diloco"), ("1F1B", "dapple"), ("DDP", "overlap"),
+     ("FedAvg", "local_sgd"), ("Megatron", "tensor"), ("zero bubble", "zb_h1"), ("parameter server", "asgd")],
+)  # fmt: skip
+def test_the_names_that_people_use_today_are_in_the_label_of_their_algorithm(name, module):
+    assert name in choice_label(ALGORITHMS, module)
+
+
+def test_the_families_are_listed_with_a_sentence_each(page, stored):
     stored(Experiment())
     opened = page("learning_rate=0.5")
-    opened.selectbox("family").select("averaging").run()
-    names = [name for name in algorithms.names() if algorithms.family(name) == "averaging"]
-    assert opened.selectbox("algorithm").options == [choice_label(ALGORITHMS, name) for name in names]
-    assert address(opened) == Experiment(algorithm=names[0])
-    opened.selectbox("algorithm").select("easgd").run()
-    assert address(opened) == Experiment(algorithm="easgd") and opened.selectbox("family").value == "averaging"
-    opened.button("reset").click().run()
-    assert address(opened) == Experiment() and opened.selectbox("family").value is None
+    opened.button("families").click().run()
+    assert not opened.exception
+    labels = [place.label for place in opened.expander if place.label.startswith("**")]
+    assert labels == [
+        f"**{FAMILIES[one]}.** {FAMILY_IDEAS[one]}" for one in dict.fromkeys(e.family for e in ALGORITHMS.values())
+    ]
+    assert len({*FAMILY_IDEAS.values()}) == len(FAMILIES)
+
+
+def test_the_side_bar_says_what_run_would_do_now(page, stored):
+    def says(opened) -> str:
+        (told,) = [one.value for one in opened.sidebar.markdown if "Run**" in one.value or "have run" in one.value]
+        return told
+
+    stored(Experiment())
+    opened = page()
+    assert "These settings have run" in says(opened)
+    opened.select_slider("workers").set_value(8).run()
+    assert "**Run** starts 8 workers" in says(opened)
 
 
 def test_what_an_algorithm_becomes_in_special_cases_stands_under_its_idea(page, stored):
