@@ -159,8 +159,8 @@ def trace_frame(
         "clickable": clickable,
         "machines": machines and machines.header,
         "saved": saved,
-        "headline": headline,
-        "learned": learned and learned.header,
+        **({"headline": headline} if headline else {}),
+        **({"learned": learned.header} if learned else {}),
         **({"together": together} if together else {}),
         **({"ended": ended} if ended else {}),
     }

@@ -10,7 +10,7 @@ from experiments.viewer.column_codec import unpack
 
 
 def header(frame: bytes) -> dict:
-    return unpack(frame)[0]["learned"]
+    return unpack(frame)[0].get("learned")
 
 
 def test_the_lines_below_the_lanes_are_the_runs_evaluations():
