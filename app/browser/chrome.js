@@ -8,7 +8,7 @@ const STARTS = ".st-key-run button, .st-key-reset button, .st-key-mend button";
 const CARD = '[class*="st-key-card-"] button';
 const QUESTION = ".st-key-prediction"; // of a card, with its answers, which a phone has below the fold
 const CHOSEN = '[class*="st-key-option-"] button'; // of a card: what comes of it is seen in the lanes above
-const ANSWER = ".st-key-answer, .st-key-finding"; // to a question of the menu, or to a card that asked the same
+const ANSWER = ".st-key-open-question, .st-key-answer, .st-key-finding"; // a question of the menu, or what answers it, also as a card
 const drawn = (window.lockstepChrome ??= watched()); // once, however often this script is loaded
 
 export default function ({ data }) {

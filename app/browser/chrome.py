@@ -18,7 +18,7 @@ _mount = script("chrome")
 def show(run: str = "", answer: int = 0) -> None:
     """Mount the script at the end of the page; `run` is the name of the run in the address, if any.
 
-    The page is scrolled once to the answer of the question with the number `answer`.
+    The page is scrolled once to the question or the answer with the number `answer`.
     """
     _mount(data={"run": run, "apart": PAGE, "answer": answer}, key="chrome")
 

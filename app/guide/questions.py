@@ -14,10 +14,13 @@ class Question(NamedTuple):
     """`query` is the experiment that answers it, `against` its reference, both as queries; "" is the default
     experiment.
 
-    `axis` is the x axis of the curves on which the difference is visible.
+    `options` are two predictions, of which `right` is the index of the correct one. `axis` is the x axis of the curves
+    on which the difference is visible.
     """
 
     asks: str
+    options: tuple[str, str]
+    right: int
     query: str
     finds: str
     axis: str
@@ -35,6 +38,8 @@ class Question(NamedTuple):
 QUESTIONS = (
     Question(
         "What if the network is slow?",
+        ("The model gets worse", "Only the clock changes"),
+        1,
         "network=1GbE",
         "On 1GbE the same steps take almost four times as long, nine tenths of it in communication. Only the clock "
         "changes: the model is the same, bit for bit.",
@@ -42,6 +47,8 @@ QUESTIONS = (
     ),
     Question(
         "What does one straggler cost a synchronous step?",
+        ("A quarter more time: it is one of four", "Twice the time: all wait for it"),
+        1,
         "slow=3:4",
         "Every step waits for the slowest: one worker of four at a quarter of its speed, and all take twice as long. "
         "The model is the same, bit for bit.",
@@ -49,6 +56,8 @@ QUESTIONS = (
     ),
     Question(
         "What if no worker waits for the straggler?",
+        ("Twice the samples, with older gradients", "As many samples as before"),
+        0,
         "algorithm=asgd&slow=3:4&seconds=0.1",
         "In the same tenth of a second asynchronous SGD processes twice as many samples. The price is staleness: "
         "a gradient is three updates old on average.",
@@ -57,6 +66,8 @@ QUESTIONS = (
     ),
     Question(
         "Can we send 100 times fewer bytes?",
+        ("Yes, for a point of accuracy at most", "No: accuracy falls by ten points or more"),
+        0,
         "compression=top_k&density=0.0025",
         "Top-k sends the largest 0.25 % of a gradient, each number with its index, and keeps the rest for later: 100 "
         "times fewer bytes, and at the same learning rate an accuracy within one point.",
@@ -64,6 +75,8 @@ QUESTIONS = (
     ),
     Question(
         "Must workers talk after every step?",
+        ("Yes, or accuracy falls", "No: every ten steps will do"),
+        1,
         "algorithm=local_sgd&period=10",
         "Local SGD averages the models after every ten steps: a tenth of the bytes, less than half the time, and at "
         "the same learning rate an accuracy within one point.",
@@ -71,6 +84,8 @@ QUESTIONS = (
     ),
     Question(
         "Do more workers always help?",
+        ("Sixteen are less than twice as fast as four", "Sixteen are four times as fast as four"),
+        0,
         "workers=16&steps=50",
         "Sixteen workers process the same samples less than twice as fast as four, because they mostly communicate. "
         "They also make a quarter of the updates, so their loss stays higher, each at its best rate.",
@@ -78,6 +93,8 @@ QUESTIONS = (
     ),
     Question(
         "Does it matter if gradients come late?",
+        ("Twenty steps late, training takes a little longer", "Twenty steps late, training breaks down"),
+        1,
         "algorithm=delayed&delay=20",
         "One step late does no harm. Twenty steps late, at the same learning rate, each step follows a gradient long "
         "out of date: steps overshoot, and accuracy ends below 25 %.",
@@ -86,6 +103,8 @@ QUESTIONS = (
     ),
     Question(
         "Why does a pipeline idle?",
+        ("With the batch in one piece, one stage works at a time", "Its messages are too long for the network"),
+        0,
         "algorithm=gpipe&batch=256&steps=50&chunks=8",
         "A stage waits for the activations of the one before it, then for the errors of the one after it. With the "
         "batch in one piece, only one of four stages works at a time; split into eight, the stages overlap and take "
@@ -95,12 +114,16 @@ QUESTIONS = (
     ),
     Question(
         "What happens when a worker dies?",
+        ("The others train on without it", "All of them stop"),
+        1,
         "crash=2:0.04",
         "A synchronous step needs the gradient of every worker, so the loss of one at 40 ms stops all of them.",
         "step",
     ),
     Question(
         "Can training survive the loss of a worker?",
+        ("Yes, if the others do not wait for it", "No: its share of the data is gone"),
+        0,
         "algorithm=asgd&crash=2:0.04",
         "Asynchronous workers need only the server: the other three continue to their last step, and reach more "
         "than 90 % accuracy.",

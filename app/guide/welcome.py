@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.charts import pictures
-from app.guide import coach
+from app.guide import ask, coach
 from app.guide.cards import CARDS, Card
 from app.session import background, session
 from app.settings import chosen
@@ -123,6 +123,7 @@ def _say(card: Card, run: Run, said: int) -> None:
 
 
 def _open(n: int) -> None:
+    ask.close()
     st.session_state.card, st.session_state.card_over = n, st.session_state.get("asked")
     question = CARDS[n].question
     background.ask(question.reference, "card-reference")
@@ -138,6 +139,7 @@ def _do(card: Card, said: int) -> None:
     state = st.session_state
     state.card = None
     state.done = {**state.get("done", {}), CARDS.index(card): said}
+    ask.record(card.question, said == card.right)
     chosen.put(card.question.experiment)
     state.update(complaint="", axis=card.question.axis)
     reference = background.ask_soon(card.question.reference, "card-reference")

@@ -36,7 +36,7 @@ def choose() -> tuple[Experiment | None, str]:
         all_settings.draw_settings("workers")
     all_settings.draw_settings("network")
     trouble.choose(st.session_state.get("cluster", "simulated"))
-    ask.menu()
+    ask.path()
     with st.container(horizontal=True, gap="medium"):
         opened = st.toggle("All settings", key="all_settings", persist_state="session")
         at_once = address.toggle("Run at once", "at_once", True, help=AT_ONCE)

@@ -43,7 +43,7 @@ def page() -> None:
     elif chrome.is_back_navigation():
         _return()
     _show()
-    chrome.show(state.asked.key() if state.get("asked") else "", ask.answered_question())
+    chrome.show(state.asked.key() if state.get("asked") else "", ask.number_to_show())
 
 
 def _show() -> None:
@@ -69,6 +69,7 @@ def _show() -> None:
     if state.get("notice") and not now:
         ending = f"**{live.ending(left)}** " if left else ""
         st.info(f"{ending}{sentence(state.notice)}", icon=":material/stop_circle:")
+    ask.show_question()
     if state.get("shown"):
         with st.container(key="result"):
             led = welcome.on()

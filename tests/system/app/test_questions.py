@@ -59,6 +59,18 @@ FINDS = {
     ),
 }  # fmt: skip
 DIES = "What happens when a worker dies?"
+RIGHT = {  # the prediction that these figures bear out
+    "What if the network is slow?": "Only the clock changes",
+    "What does one straggler cost a synchronous step?": "Twice the time: all wait for it",
+    "What if no worker waits for the straggler?": "Twice the samples, with older gradients",
+    "Can we send 100 times fewer bytes?": "Yes, for a point of accuracy at most",
+    "Must workers talk after every step?": "No: every ten steps will do",
+    "Do more workers always help?": "Sixteen are less than twice as fast as four",
+    "Does it matter if gradients come late?": "Twenty steps late, training breaks down",
+    "Why does a pipeline idle?": "With the batch in one piece, one stage works at a time",
+    DIES: "All of them stop",
+    "Can training survive the loss of a worker?": "Yes, if the others do not wait for it",
+}
 
 
 def test_every_question_is_another_experiment_than_the_others_and_than_what_it_is_compared_with():
@@ -137,12 +149,74 @@ def test_a_question_sets_the_controls_runs_them_and_lays_the_run_over_what_it_is
     opened = page(f"pin={pinned.name}")
     assert not any(question.finds in info.value for info in opened.info)
     opened.menu_button("question").click(question).run()
+    opened.button("just-show").click().run()
     assert not opened.exception
     assert opened.session_state.asked == question.experiment and opened.session_state.algorithm == "asgd"
     assert opened.session_state.shown == str(answer) and opened.session_state.axis == "seconds"
     assert opened.query_params["pin"] in (reference.name, [reference.name])
     (told,) = [info.value for info in opened.info if question.finds in info.value]
     assert told.endswith("1 pinned run replaced for this comparison.")
+
+
+def test_the_right_prediction_is_the_one_that_the_figures_bear_out_and_is_first_as_often_as_second():
+    assert {question.asks: question.options[question.right] for question in QUESTIONS} == RIGHT
+    assert sum(question.right for question in QUESTIONS) == len(QUESTIONS) / 2
+
+
+def test_predictions_are_counted_once_and_the_path_offers_the_next_question(page, stored):
+    def path(opened) -> str:
+        (told,) = [html.value for html in opened.get("html") if "questions</b>" in html.value]
+        return told
+
+    first, second, third = QUESTIONS[:3]
+    for experiment in (Experiment(), first.experiment, second.experiment, third.experiment, third.reference):
+        stored(experiment)
+    opened = page()
+    assert "predict, then see" in path(opened) and opened.button("path-next").label.endswith(first.asks)
+    opened.button("path-next").click().run()
+    assert opened.session_state.asked == Experiment(), "it asks before it runs"
+    opened.button(f"predicted-{first.right}").click().run()
+    assert opened.session_state.asked == first.experiment and "1 of 1 predicted right" in path(opened)
+    assert any("Right" in info.value and first.finds in info.value for info in opened.info)
+    opened.button("answer-next").click().run()
+    opened.button(f"predicted-{1 - second.right}").click().run()
+    assert "1 of 2 predicted right" in path(opened) and "1 predicted right, 2 predicted wrong, 3 open" in path(opened)
+    assert any("Not quite" in info.value and second.finds in info.value for info in opened.info)
+    opened.menu_button("question").click(second).run()
+    opened.button(f"predicted-{second.right}").click().run()
+    assert "1 of 2 predicted right" in path(opened), "who has seen the answer does not predict it"
+    assert opened.button("path-next").label == f"3. {third.asks}"
+
+
+def test_a_question_is_closed_by_another_run_and_by_a_card(page, stored):
+    def asks(opened) -> bool:
+        return "just-show" in [button.key for button in opened.button]
+
+    for experiment in (Experiment(), Experiment(workers=2), QUESTIONS[0].experiment):
+        stored(experiment)
+    opened = page(unfolded=False, at_once=True)
+    opened.session_state["welcome"] = True
+    opened.run()
+    opened.button("path-next").click().run()
+    assert asks(opened)
+    opened.button("card-2").click().run()
+    assert not asks(opened)
+    opened.button("path-next").click().run()
+    opened.session_state["workers"] = 2
+    opened.run()
+    assert not opened.exception and not asks(opened)
+
+
+def test_a_prediction_on_a_card_counts_as_one_for_its_question(page, stored):
+    card = CARDS[0]
+    stored(Experiment())
+    stored(card.question.experiment)
+    opened = page(unfolded=False)
+    opened.session_state["welcome"] = True
+    opened.run()
+    opened.button("card-0").click().run()
+    opened.button(f"option-{card.right}").click().run()
+    assert opened.session_state.verdicts == {card.question.query: True}
 
 
 def test_a_browser_that_has_not_heard_of_the_new_axis_does_not_bring_the_old_one_back(page, stored):
@@ -153,6 +227,7 @@ def test_a_browser_that_has_not_heard_of_the_new_axis_does_not_bring_the_old_one
     (switch,) = (group for group in opened.get("button_group") if group.label == "Curves against")
     old = switch.set_value("step")._widget_state
     opened.menu_button("question").click(question).run()
+    opened.button("just-show").click().run()
     late = opened._tree.get_widget_states()
     late.widgets.append(old)
     opened._run(late)
@@ -204,5 +279,6 @@ def test_a_question_is_answered_also_where_what_it_is_compared_with_cannot_be_ru
     opened = page("seed=8")
     monkeypatch.setattr(session.pool(), "submit", refuse)
     opened.menu_button("question").click(question).run()
+    opened.button("just-show").click().run()
     assert not opened.exception and "pin" not in opened.query_params
     assert opened.session_state.shown == str(answer)
