@@ -7,11 +7,12 @@ spans, or the rank that was clicked. Everything that comes from a browser is val
 import json
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
 from experiments.runs.record import Run
+from experiments.specification.experiment import LONGEST
 from experiments.viewer import canvases, palette
 from experiments.viewer.canvases.timeline import Unfolded, View, Window
 
@@ -75,9 +76,17 @@ def curve(frame: bytes, key: str):
     return _curve(data=frame, key=key)
 
 
-def timeline(frame: bytes, key: str = "timeline"):
-    """Draw the timeline from canvases.timeline.frame or canvases.schedule.frame."""
-    return _timeline(data=frame, key=key, on_window_change=lambda: None, on_rank_change=lambda: None)
+def _ignore() -> None:
+    """Do nothing: the page looks at the component's state when it is drawn."""
+
+
+def timeline(frame: bytes, key: str = "timeline", on_trouble: Callable[[], None] = _ignore):
+    """Draw the timeline from canvases.timeline.frame or canvases.schedule.frame; on_trouble() is called when the reader
+    causes trouble in it (see `trouble`).
+    """
+    return _timeline(
+        data=frame, key=key, on_window_change=_ignore, on_rank_change=_ignore, on_trouble_change=on_trouble
+    )
 
 
 def landscape(frame: bytes):
@@ -105,6 +114,28 @@ def clicked_rank(state: Any, run: Run, name: str) -> tuple[int, float] | None:
     if type(rank) is not int or not 0 <= rank < run.trace.ranks or not isinstance(at, int | float):
         return None
     return (rank, float(at)) if 0 <= at < math.inf else None
+
+
+class Trouble(NamedTuple):
+    """Trouble that the reader caused in a timeline: `rank` computes `value` times slower than the others ("slow"), is
+    lost at `value` s ("lost"), or messages have a latency of `value` s ("latency").
+    """
+
+    kind: str
+    rank: int
+    value: float
+
+
+def trouble(state: Any, run: Run, name: str) -> Trouble | None:
+    """Return the validated trouble that the reader caused in the timeline of run `name`, or None."""
+    said = state.get("trouble") if isinstance(state, dict) else None
+    if not isinstance(said, dict) or said.get("run") != name:
+        return None
+    kind, rank, value = said.get("kind"), said.get("rank", 0), said.get("value")
+    if type(rank) is not int or not 0 <= rank < run.trace.ranks or not isinstance(value, int | float):
+        return None
+    within = {"slow": (0.01, 1000), "lost": (0, LONGEST), "latency": (0, 10)}.get(kind, (1, 0))
+    return Trouble(kind, rank, float(value)) if within[0] <= value <= within[1] else None
 
 
 def parse_view(text: Any) -> View:

@@ -1,6 +1,7 @@
 """The pictures of runs: curves, timeline, shares of time, traffic and staleness."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -71,12 +72,21 @@ def lanes(folder: str, play: bool = False) -> None:
     """Draw the communication timeline of the run in `folder`."""
     window = components.requested_window(st.session_state.get("timeline"), folder)
     view = sharing.view(session.load(folder).experiment)
-    state = components.timeline(session.timeline_frame(folder, window, play, view))
+    frame = session.timeline_frame(folder, window, play, view)
+    state = components.timeline(frame, on_trouble=partial(_cause, folder))
     if click := components.clicked_rank(state, session.load(folder), folder):
         faults.ask(click[0])
         st.rerun()
+    if components.trouble(state, session.load(folder), folder):
+        st.rerun()  # with the settings that `_cause` has changed
     if link := schedule_links.schedule(session.load(folder).experiment):
         st.caption(link)
+
+
+def _cause(folder: str) -> None:
+    """Change the settings as the reader has asked by touching the timeline of the run in `folder`."""
+    if done := components.trouble(st.session_state.get("timeline"), session.load(folder), folder):
+        faults.cause(*done)
 
 
 def against(title: str, more=lambda: None) -> tuple[str, bool]:

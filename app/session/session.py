@@ -214,4 +214,4 @@ def timeline_frame(
     folder: str, window: timeline.Window | None, play: bool = False, view: timeline.View | None = None
 ) -> bytes:
     """Return the timeline of the run in `folder`, packed for the browser; with `play` it starts to play at once."""
-    return timeline.frame(load(folder), folder, window, play=play, view=view)
+    return timeline.frame(load(folder), folder, window, play=play, view=view, touchable=True)

@@ -144,6 +144,20 @@ def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, cras
     )
 
 
+def cause(kind: str, rank: int, value: float) -> None:
+    """Set the controls to one more trouble: `rank` is `value` times slower ("slow") or lost at `value` s ("lost"), or the
+    latency is `value` s ("latency"). Other ranks and faults stay.
+    """
+    experiment = chosen.experiment()
+    slow, pauses, crash = _of(experiment, rank)
+    if kind == "latency":
+        st.session_state["latency"] = value
+    elif kind == "slow":
+        _write(experiment, rank, value, pauses, crash)
+    else:
+        _write(experiment, rank, slow, pauses, (value, math.inf))
+
+
 def _of(e: Experiment, rank: int) -> tuple[float, tuple, tuple | None]:
     """Return a rank's slowdown factor, its pauses, and when it is lost and restarts."""
     return e.slow.by_rank.get(rank, 1), e.pause.by_rank.get(rank, ()), e.crash.by_rank.get(rank)

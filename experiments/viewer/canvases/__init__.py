@@ -8,6 +8,10 @@
     keyboard.js                choosing a rank with the keyboard
     learned.*, sparkline.js    its loss and accuracy, and what its model makes of a few samples
     topology.py, topology.js   its machines, with messages on the wires between them
+    recurrence.py, .js         what a run would be with a slower rank, a lost one or a longer latency
+    foreseen.js, trouble.*     that, in words and spans; what the reader drags and drops to cause it
+    lane_menu.js, stretch.js   the same by keys, and by the wires
+    morph.js                   from one run's timeline to the next one's
     landscape.*, landscape/    how a run learned: its path over the loss, and the boundaries of its classes
     ground.js                  the ground of that path
     canvas.*, pen.js, page.js  shared by all; for pages without Streamlit
@@ -41,7 +45,11 @@ _PLACED = {folder: tuple(f"{folder}/{part}.js" for part in parts.split()) for fo
 _MORE = {
     "landscape": ("ground.js", *_PLACED["landscape"]),
     "curve": ("marks.js", *_PLACED["curve"]),
-    "timeline": ("topology.js", "why.js", "keyboard.js", "sparkline.js", "learned.js", *_PLACED["lanes"]),
+    "timeline": (
+        *("topology.js", "why.js", "keyboard.js", "sparkline.js", "learned.js"),
+        *("recurrence.js", "foreseen.js", "trouble.js", "lane_menu.js", "stretch.js", "morph.js"),
+        *_PLACED["lanes"],
+    ),
 }
 
 
@@ -51,7 +59,7 @@ def parts(name: str) -> dict[str, str]:
     text = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("js", "css", "html")}
     before = {
         "js": ["canvas.js", "pen.js", "svg.js", "save.js", *_MORE.get(name, ())],
-        "css": ["canvas.css", *(["learned.css"] if name == "timeline" else [])],
+        "css": ["canvas.css", *(["learned.css", "trouble.css"] if name == "timeline" else [])],
     }
     for kind, files in before.items():
         text[kind] = "".join((_FOLDER / file).read_text("utf-8") for file in files) + text[kind]

@@ -20,7 +20,7 @@ class ChosenRank {
   // Do what a click on its name does.
   enter() {
     const t = this.timeline;
-    if (this.lane >= 0 && this.asks) t.events.tell("rank", { run: t.run, rank: this.lane, at: (t.from + t.to) / 2 });
+    if (this.lane >= 0 && this.asks) t.trouble.menu.open(this.lane);
   }
 
   // Whether there was one to leave.
@@ -33,7 +33,7 @@ class ChosenRank {
   }
 
   // Whether the page does something where a name is clicked.
-  get asks() { return this.timeline.clickable && Boolean(this.timeline.events?.tell); }
+  get asks() { return this.timeline.trouble.offered; }
 
   draw(g, page) {
     const t = this.timeline;
@@ -53,6 +53,6 @@ class ChosenRank {
       return `${[head, ...why, body].join(" · ")}. `;
     }
     const note = t.notes[this.lane];
-    return `${name}${note ? `, ${note},` : ""} is chosen: full stop and comma go through what it does${this.asks ? ", Enter slows it down, pauses or loses it" : ""}. `;
+    return `${name}${note ? `, ${note},` : ""} is chosen: full stop and comma go through what it does${this.asks ? ", Enter offers to slow it down, lose it or lengthen the latency" : ""}. `;
   }
 }

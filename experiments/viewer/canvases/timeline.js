@@ -17,6 +17,7 @@ const READABLE = 14; // spans per lane with which a run opens as a whole
 
 // The timelines of the page: those that are shown together have one window.
 globalThis.lockstepTimelines ??= new Set();
+globalThis.lockstepTouched ??= false; // whether the next run is that of trouble which the reader caused in one
 
 class Timeline {
   constructor(root) {
@@ -49,6 +50,7 @@ class Timeline {
     this.calm.onchange = () => { this.clock.pause(this); this.offer(); };
     this.why = new Why(this, root);
     this.learned = new Learned(this, root);
+    this.trouble = new Trouble(this, root);
     this.rank = new ChosenRank(this);
     this.offer();
     this.listen(root);
@@ -67,6 +69,7 @@ class Timeline {
     this.unclosed();
     if (!this.clock.listeners.size) this.clock.stopped();
     clearTimeout(this.later);
+    cancelAnimationFrame(this.morph?.frame);
   }
 
   redraw() {
@@ -80,7 +83,9 @@ class Timeline {
     const frame = decode(bytes);
     const spans = decode(frame.columns.timeline);
     const messages = decode(frame.columns.messages);
-    const again = this.run === frame.run;
+    const again = this.run === frame.run, before = again || this.calm.matches ? null : Morph.of(this);
+    this.morph?.end();
+    this.trouble.end();
     const { run, lanes: names, notes = [], ended = [], kinds, look, exact, spans: count } = frame;
     Object.assign(this, { run, names, notes, ended, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
     const { whole = "whole run", readable = READABLE, brief = false, work = 2, unit = "s", opening = 0, flags = [], chips = [], colours } = frame;
@@ -97,7 +102,8 @@ class Timeline {
     this.goesOn = spans.columns.start.some((_, n) => this.endless(n));
     if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; this.leave(); }
     this.offerPlaces(chips);
-    this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));
+    const touched = frame.trouble && matchMedia("(pointer: coarse)").matches; // with fingers
+    this.pitch = Math.max(7, Math.min(touched ? 44 : 30, Math.floor(300 / this.names.length)));
     this.surface.height = this.overlay.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
     this.topology.show(frame.machines, frame.columns.held, this.surface.height + (frame.columns.why ? 84 : 52));
     this.machinesButton.hidden = !frame.machines;
@@ -108,12 +114,16 @@ class Timeline {
     this.strip = null;
     this.learned.show(frame.learned, frame.columns);
     this.why.show(frame, again);
+    this.trouble.show(frame);
     if (!again && frame.critical) this.why.mark(true);
     if (!again && frame.why) this.why.unfold(...frame.why);
     if (!again && (frame.why || frame.critical)) this.comeIntoView();
     this.redraw();
     this.say();
-    if (!again && frame.play && !this.calm.matches) this.begin();
+    const play = !again && (frame.play || lockstepTouched) && !this.calm.matches;
+    if (!again) globalThis.lockstepTouched = false;
+    if (before?.lanes === names.length && before.kinds === kinds.join() && !this.coarse) this.morph = new Morph(this, before, () => play && this.begin());
+    else if (play) this.begin();
   }
 
   // Play it, if there is a curtain before the page, once that has opened (opening.js): nobody sees what comes before.

@@ -6,6 +6,7 @@ the individual spans of one window; it requests another window when the reader z
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from experiments.runs.record import Run
 from experiments.runs.script_run import ScriptRun
 from experiments.viewer import palette, waits
 from experiments.viewer.canvases.learned import Learned, learning
+from experiments.viewer.canvases.recurrence import Touch, touch
 from experiments.viewer.canvases.topology import Machines, machines
 from experiments.viewer.column_codec import pack, pack_messages, pack_timeline
 from experiments.viewer.headline import headline
@@ -58,11 +60,13 @@ def frame(
     view: View | None = None,
     together: str = "",
     until: float = 0.0,
+    touchable: bool = False,
 ) -> bytes:
     """Return the frame for the browser. `name` identifies the run; individual spans are included in `window` (s).
 
     At most `most` individual spans are included (default: SPANS). The timeline opens with `view`. Timelines with the
-    same name `together` zoom together, on an axis that reaches `until`, s, and open at full length.
+    same name `together` zoom together, on an axis that reaches `until`, s, and open at full length. If it is
+    `touchable`, its reader can cause trouble in it, on a page that makes the run that follows.
     """
     view = view or View()
     names, after = lane_names(run), aftermath(run, lane_names(run))
@@ -75,6 +79,7 @@ def frame(
         together=together, until=until, saved=labels_of_one(run.experiment, "timeline"), machines=machines(run),
         most=most, known=run.causes if after is run.trace else None, told=waits.totals(run),
         headline=headline(run), learned=None if together else learning(run),
+        touches=partial(touch, run) if touchable else None,
     )  # fmt: skip
 
 
@@ -106,6 +111,7 @@ def trace_frame(
     together: str = "",
     headline: str = "",
     learned: Learned | None = None,
+    touches: Callable[[Trace, int, float], Touch] | None = None,
 ) -> bytes:
     """Pack any trace as a frame for the timeline canvas. `lanes` are the names of its lanes; `clickable` makes them
     buttons.
@@ -118,7 +124,8 @@ def trace_frame(
     who caused most of the waiting (default: computed from `known`). `wait` is the wait whose explanation is open at
     first; `critical` outlines the critical path. `slowed` has the factor by which the experiment slows a lane down;
     `notes` are the lanes' fault labels; `ended` is when a lane ends, s. Timelines with the same `together` zoom
-    together. `headline` is a sentence above the lanes; `learned` is drawn below them.
+    together. `headline` is a sentence above the lanes; `learned` is drawn below them. `touches(spans, ops, since)`
+    returns what it needs to be touched: see `recurrence.touch`.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
@@ -134,6 +141,9 @@ def trace_frame(
     columns["messages"] = np.frombuffer(pack_messages(part, min(most, MESSAGES)), np.uint8)
     if len(part.spans["start"]) <= most:
         columns["why"] = np.frombuffer(waits.pack_causes(part), np.uint8)
+    touched = touches(part, len(kinds) - len(KINDS), exact[0]) if touches else None
+    if touched and touched.recurrence:
+        columns["recurrence"] = np.frombuffer(touched.recurrence, np.uint8)
     header = {
         "run": name,
         "seconds": max(total, until),
@@ -163,6 +173,7 @@ def trace_frame(
         **({"learned": learned.header} if learned else {}),
         **({"together": together} if together else {}),
         **({"ended": ended} if ended else {}),
+        **({"trouble": touched.header} if touched else {}),
     }
     return pack(header, columns)
 

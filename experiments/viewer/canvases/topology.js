@@ -14,6 +14,7 @@ class Topology {
     this.box = root.querySelector(".machines");
     this.surface = fit(this.box.querySelector("canvas"), this.box, 240, (g, width, height) => this.draw(g, width, height));
     this.machines = null;
+    this.stretch = new Stretch(this);
   }
 
   stop() { this.surface.stop(); }
@@ -107,8 +108,10 @@ class Topology {
     if (!machines || !timeline.spans) return;
     const page = pageColours(this.box), high = (whole - (this.held ? 16 : 0)) / machines.parts.length;
     const stands = machines.parts.flatMap((part, n) => this.places(part, width, high, n * high)), at = stands.map(({ x, y }) => [x, y]);
+    this.stands = stands;
     const time = this.time(), moment = time.from === time.to, beads = moment ? this.beads(time.to) : [];
     this.drawWires(g, at, moment ? null : time, page);
+    this.stretch.draw(g);
     stands.forEach((one, m) => {
       this.drawMachine(g, m, one.x, one.y, one.r, time, page);
       this.drawName(g, m, one, page);

@@ -15,7 +15,8 @@ class Card {
       const worth = (n) => (kind[n] < this.work ? 0 : kind[n]) * 1e6 * slack + Math.max(0, start[n] - time, time - start[n] - duration[n]);
       for (let n = i; n < Math.min(j, i + 400); n++) if (found < 0 || worth(n) < worth(found)) found = n;
     }
-    this.stage.style.cursor = (y < STRIP + 6 && x >= GUTTER) || this.axis(x, y) ? "ew-resize" : this.named(x, y) >= 0 ? "pointer" : found >= 0 ? "default" : "grab";
+    const grab = this.trouble.hover(x, y);
+    this.stage.style.cursor = grab ? grab : (y < STRIP + 6 && x >= GUTTER) || this.axis(x, y) ? "ew-resize" : this.named(x, y) >= 0 ? "pointer" : found >= 0 ? "default" : "grab";
     if (found !== this.over) { this.over = found; this.surface.request(); }
     const arrow = found < 0 || this.spans.columns.kind[found] >= this.work ? this.why.arrow(x, y) : -1;
     if (arrow >= 0) {

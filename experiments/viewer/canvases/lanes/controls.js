@@ -12,6 +12,9 @@ class Controls {
     this.stage.addEventListener("pointerdown", (event) => {
       const [x, y] = at(event);
       this.stage.setPointerCapture(event.pointerId);
+      this.morph?.end();
+      this.pressed = null;
+      if (this.trouble.press(x, y, event.pointerType)) return;
       this.pointers.set(event.pointerId, [x, y]);
       this.pressed = [x, y];
       this.onStrip = y < STRIP + 6 && x >= GUTTER;
@@ -22,6 +25,7 @@ class Controls {
     this.stage.addEventListener("pointermove", (event) => {
       const [x, y] = at(event);
       const before = this.pointers.get(event.pointerId);
+      if (this.trouble.drag(x)) return;
       if (!before) return this.hover(x, y);
       if (this.onStrip) jump(x);
       else if (this.onAxis) this.seek(this.time(x));
@@ -36,13 +40,17 @@ class Controls {
       this.pointers.set(event.pointerId, [x, y]);
     });
     this.stage.addEventListener("pointerup", (event) => {
-      const [x, y] = at(event), lane = this.named(x, y);
-      if (!this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
+      const [x, y] = at(event);
+      if (this.trouble.release() || !this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
       if (event.pointerType !== "mouse") this.hover(x, y); // a finger comes without moving there
       if (this.over >= 0 && this.why.waits(this.over)) { this.why.pin(this.over); this.tip.hidden = true; }
-      if (lane < 0) return;
-      this.events.tell?.("rank", { run: this.run, rank: lane, at: (this.from + this.to) / 2 });
     });
+    this.stage.addEventListener("click", (event) => { // not sooner: a finger's press gives the lanes the focus after it was lifted
+      const [x, y] = at(event), lane = this.named(x, y);
+      if (lane < 0 || !this.trouble.offered || !this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
+      this.trouble.menu.open(lane);
+    });
+    this.stage.addEventListener("pointercancel", () => this.trouble.leave());
     for (const name of ["pointerup", "pointercancel"]) this.stage.addEventListener(name, (event) => this.pointers.delete(event.pointerId));
     this.stage.addEventListener("pointerleave", () => { this.hide(); this.surface.request(); });
     this.stage.addEventListener("dblclick", (event) => this.zoom(1 / 3, this.time(at(event)[0])));
@@ -60,7 +68,7 @@ class Controls {
       " ": () => this.play(), ".": () => this.step(1), ",": () => this.step(-1),
       r: () => this.rank.next(1), R: () => this.rank.next(-1), Enter: () => this.rank.enter(),
       w: () => this.why.walk(), W: () => this.why.walk(-1), c: () => this.why.mark(!this.why.marked),
-      "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.rank.leave() || this.leave()),
+      "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.trouble.leave() || this.why.close() || this.rank.leave() || this.leave()),
     };
     obey(this.stage, keys);
     const ends = [closing(this.tip, () => { this.hide(); this.surface.request(); }), closing(this.keys, () => this.explain())];
@@ -75,12 +83,15 @@ class Controls {
   // Whether the axis is there, or the handle of the cursor above the lanes.
   axis(x, y) { return x >= GUTTER - 6 && (y >= this.surface.height - AXIS || (y >= STRIP + 6 && y < TOP - 2)); }
 
-  // The lane whose name lies there, where names may be clicked; otherwise -1.
-  named(x, y) {
+  // The lane that lies there, its name included; -1 if none does.
+  laneAt(x, y) {
     const lane = Math.floor((y - TOP + this.scroll) / this.pitch);
-    const inside = x < GUTTER && y >= TOP && y < this.surface.height - AXIS && lane >= 0 && lane < this.names.length;
-    return this.clickable && inside ? lane : -1;
+    const inside = x >= 0 && x <= this.surface.width && y >= TOP && y < this.surface.height - AXIS && lane >= 0 && lane < this.names.length;
+    return inside ? lane : -1;
   }
+
+  // The lane whose name lies there, where names may be clicked; otherwise -1.
+  named(x, y) { return this.clickable && x < GUTTER ? this.laneAt(x, y) : -1; }
 
   // Show which keys do what, or hide it.
   explain() {

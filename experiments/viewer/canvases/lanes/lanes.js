@@ -39,6 +39,7 @@ class Lanes {
     this.drawFlags(g, plot);
     if (this.over >= 0) this.outline(g, this.over, page);
     if (!dense) this.why.draw(g, page);
+    this.trouble.draw(g, page);
     g.restore();
   }
 

@@ -11,6 +11,7 @@ class Words {
     const thinned = this.near() ? "" : ` as shares of the time (${this.count.toLocaleString("en")} spans; zoom in for single ones)`;
     if (!this.near() && expected < MANY && !this.clock.playing) this.events.ask?.("window", { run: this.run, from: this.from, to: this.to });
     this.status.classList.toggle("at", this.looking());
+    if (this.trouble.words) { this.status.textContent = `${this.trouble.words[0].toUpperCase()}${this.trouble.words.slice(1)}.`; return; }
     const chosen = this.rank.told();
     if (this.looking()) { this.status.textContent = chosen + this.told(); return; }
     const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : this.from >= this.end ? `nothing: this run ends at ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(Math.min(this.to, this.end))} of ${this.inTime(this.end)}`;
