@@ -4,21 +4,37 @@ A card's explanation is computed from its run and the one it is compared with; `
 prediction against the same runs.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from app.guide.questions import QUESTIONS, Question
 from experiments.runs.figures import run_figure_text
 from experiments.runs.record import Run
+from experiments.specification.catalogue import ALGORITHMS
+from experiments.specification.experiment import Experiment
+from experiments.specification.faults import FaultSetting
 from experiments.viewer.waits import NETWORK
 from experiments.wording import units
+from experiments.wording.rank_names import rank_names
+from experiments.wording.sentences import capital
 from tracing import KINDS
 
 
-class Card(NamedTuple):
-    """`question` names the two runs; `options` are two predictions, and `right` is the index of the correct one.
+class CardRuns(NamedTuple):
+    """The two runs of a card: the `experiment` with its trouble, and the `reference` without."""
 
-    `says(now, before)` returns the finding in one or two sentences.
+    experiment: Experiment
+    reference: Experiment
+
+
+class Card(NamedTuple):
+    """`question` names the two runs that a newcomer sees; `options` are two predictions, of which `right` is the index
+    of the one that is correct there.
+
+    `trial(mine, seconds)` applies the card to the reader's own experiment, whose run took `seconds`; None if it
+    makes no sense there. `judge(now, before)` returns the index of the correct prediction, `says(now, before)` the
+    finding in one or two sentences; `predicts` is the question that the reader is asked, with {worker}, {others} and {at}.
     """
 
     title: str
@@ -28,21 +44,97 @@ class Card(NamedTuple):
     options: tuple[str, str]
     right: int
     question: Question
+    trial: Callable[[Experiment, float], CardRuns | None]
+    judge: Callable[[Run, Run], int]
     says: Callable[[Run, Run], str]
+
+    @property
+    def standard(self) -> CardRuns:
+        return CardRuns(self.question.experiment, self.question.reference)
+
+    def asks(self, trial: CardRuns) -> str:
+        """Return the question about this trial."""
+        e = trial.experiment
+        names = rank_names(e, e.ranks)
+        rank = next(iter(_added(e.crash, trial.reference.crash) or _added(e.slow, Experiment().slow)))
+        at = units.seconds(e.crash.by_rank[rank][0]) if rank in e.crash.by_rank else ""
+        return self.predicts.format(worker=capital(names[rank]), others=e.workers - 1, at=at)
+
+
+SLOWER = 4  # times
+WAITS = 0.1  # share of their time that the others wait more, if they wait for the slow worker
+
+
+def _added(now: FaultSetting, before: FaultSetting) -> list[int]:
+    """Return the ranks that have a fault now and had none before, the last one first."""
+    return sorted(now.by_rank.keys() - before.by_rank.keys(), reverse=True)
+
+
+def _free(e: Experiment) -> list[int]:
+    """Return the workers without faults, the last one first."""
+    return [rank for rank in range(e.ranks - 1, e.servers - 1, -1) if rank not in {*e.slow.by_rank, *e.crash.by_rank}]
+
+
+def slow_one(mine: Experiment, _seconds: float) -> CardRuns | None:
+    """Slow down the last worker that has no fault yet."""
+    free = _free(mine)
+    return CardRuns(mine.change(slow=mine.slow.with_value(free[0], SLOWER).text), mine) if len(free) > 1 else None
+
+
+def let_nobody_wait(mine: Experiment, seconds: float) -> CardRuns | None:
+    """Compare synchronous SGD with a slow worker with asynchronous SGD in the same time."""
+    slow = slow_one(mine, seconds) if mine.algorithm == "sync_sgd" else None
+    if slow is None:
+        return None
+    reference = slow.experiment.change(seconds=float(f"{seconds:.2g}"), steps=None)
+    return CardRuns(reference.change(algorithm="asgd"), reference)
+
+
+def lose_one(mine: Experiment, seconds: float) -> CardRuns | None:
+    """Lose a worker halfway through the run."""
+    free = _free(mine)
+    if len(free) < 2:
+        return None
+    at = float(f"{seconds / 2:.2g}")
+    return CardRuns(mine.change(crash=mine.crash.with_value(free[1], (at, math.inf)).text), mine)
+
+
+def _waiting(run: Run, ranks: Iterable[int]) -> float:
+    """Return the share of their time that these ranks waited."""
+    busy = run.trace.busy()[[*ranks]]
+    return float(busy[:, KINDS.index("wait")].sum() / busy.sum())
+
+
+def _others(now: Run, before: Run) -> list[int]:
+    """Return the workers that the trouble of `now` does not name."""
+    named = _added(now.experiment.slow, before.experiment.slow) + _added(now.experiment.crash, before.experiment.crash)
+    return [rank for rank in range(now.experiment.servers, now.experiment.ranks) if rank not in named]
+
+
+def they_wait(now: Run, before: Run) -> int:
+    """Return 1 if the others wait for the slow worker, else 0."""
+    others = _others(now, before)
+    return int(_waiting(now, others) - _waiting(before, others) > WAITS)
 
 
 def explain_straggler(now: Run, before: Run) -> str:
     """Explain what one slow worker costs the others."""
     longer = units.number(now.summary["seconds"] / before.summary["seconds"], 2)
-    slow = now.experiment.slow.by_rank
-    others = [busy for rank, busy in enumerate(now.trace.busy()) if rank not in slow]
-    waited = sum(busy[KINDS.index("wait")] for busy in others) / sum(busy.sum() for busy in others)
+    others = _others(now, before)
+    waited = units.percent(_waiting(now, others))
     same = now.summary["weights"] == before.summary["weights"]
     model = "The model is the same, bit for bit: only the times differ." if same else "The model is a different one."
+    steps = f"{now.experiment.steps} steps" if now.experiment.steps else "work"
+    if not they_wait(now, before):
+        return (
+            f"They continue: the {len(others)} others spend {waited} of their time waiting, and "
+            f"{units.percent(_waiting(before, others))} without the slow worker. The same {steps} take {longer} times "
+            f"as long in all, since the slow worker has its own part to do. {model}"
+        )
     return (
-        f"They wait. The same {now.experiment.steps} steps take {longer} times as long, and the "
-        f"{len(others)} others spend {units.percent(waited)} of their time waiting "
-        f"({units.percent(now.summary['share_wait'])} over all {now.experiment.workers} workers). {model}"
+        f"They wait. The same {steps} take {longer} times as long, and the {len(others)} others spend {waited} of "
+        f"their time waiting ({units.percent(now.summary['share_wait'])} over all {now.experiment.workers} workers). "
+        f"{model}"
     )
 
 
@@ -63,13 +155,25 @@ def explain_no_waiting(now: Run, before: Run) -> str:
     )
 
 
+def they_train_on(now: Run, before: Run) -> int:
+    """Return 0 if the loss of a worker stops the others, else 1."""
+    return int(now.status != "failed")
+
+
 def explain_lost_worker(now: Run, before: Run) -> str:
     """Explain how far training gets when a worker is lost."""
-    lost = ", ".join(map(str, now.experiment.crash.by_rank))
-    return (
-        f"They stop, after {now.summary['steps']} of {before.summary['steps']} steps. A synchronous step needs the "
-        f"gradient of every worker, and that of worker {lost} never comes."
+    rank = _added(now.experiment.crash, before.experiment.crash)[0]
+    name = rank_names(now.experiment, now.experiment.ranks)[rank]
+    if they_train_on(now, before):
+        updates = units.percent(now.summary["samples"] / before.summary["samples"])
+        return f"They train on without {name}, and process {updates} of the samples that all of them processed."
+    synchronous = ALGORITHMS[now.experiment.algorithm].family == "synchronous"
+    why = (
+        f"A synchronous step needs the gradient of every worker, and that of {name} never comes."
+        if synchronous
+        else f"Sooner or later each of them needs something from {name}, and it never comes."
     )
+    return f"They stop, after {now.summary['steps']} of {before.summary['steps']} steps. {why}"
 
 
 _BY_QUERY = {question.query: question for question in QUESTIONS}
@@ -77,32 +181,38 @@ CARDS = (
     Card(
         "Slow one worker down",
         ":material/hourglass_bottom:",
-        "One of four workers computes four times slower.",
-        "Worker 3 computes four times slower than the others. What do the other three do in every step?",
+        "One worker computes four times slower.",
+        "{worker} computes four times slower than the others. What do the other {others} do in every step?",
         ("They continue without it", "They wait for it"),
         1,
         _BY_QUERY["slow=3:4"],
+        slow_one,
+        they_wait,
         explain_straggler,
     ),
     Card(
         "Let nobody wait",
         ":material/fast_forward:",
         "The same slow worker, but nobody waits for it.",
-        "Worker 3 computes four times slower than the others, and each worker sends its gradient to a server as "
+        "{worker} computes four times slower than the others, and each worker sends its gradient to a server as "
         "soon as it is ready and continues with the next (asynchronous SGD). What does that cost?",
         ("Nothing: it is simply faster", "Gradients go stale"),
         1,
         _BY_QUERY["algorithm=asgd&slow=3:4&seconds=0.1"],
+        let_nobody_wait,
+        lambda now, before: int(now.summary["staleness_mean"] > 0),
         explain_no_waiting,
     ),
     Card(
         "Kill a worker",
         ":material/power_off:",
-        "One of four workers fails halfway through the run.",
-        "Worker 2 is lost after 40 ms, in the middle of the run. What do the other three do?",
+        "One worker fails halfway through the run.",
+        "{worker} is lost after {at}, in the middle of the run. What do the other {others} do?",
         ("They stop", "They train on without it"),
         0,
         _BY_QUERY["crash=2:0.04"],
+        lose_one,
+        they_train_on,
         explain_lost_worker,
     ),
 )

@@ -3,11 +3,8 @@
 import streamlit as st
 
 from app.charts import pictures
-from app.guide import ask, coach
-from app.guide.cards import CARDS, Card
-from app.session import background, session
-from app.settings import chosen
-from experiments.runs.record import Run
+from app.guide import coach, deck
+from app.session import session
 from experiments.specification.experiment import Experiment
 from tracing import IDLE
 
@@ -48,9 +45,9 @@ def show(folder: str) -> bool:
             f"{whose} a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
             f"while it **updates** its model{IDLING if run.trace.busy()[:, IDLE].any() else ''}."
         )
-        st.fragment(pictures.lanes)(folder, play=first() and not st.session_state.get("done"))
+        st.fragment(pictures.lanes)(folder, play=deck.is_answer(run) if deck.answers() else first())
         with st.container(key="cards"):
-            return _cards(run)
+            return deck.draw(run)
 
 
 def draw_placeholder() -> None:
@@ -78,74 +75,6 @@ def _words(text: str) -> None:
     """Explain the lanes, in a box whose size does not change while the run is in progress (style.css)."""
     with st.container(key="welcome-words"):
         st.markdown(text)
-
-
-def _cards(run: Run) -> bool:
-    state = st.session_state
-    asked = state.get("card") if state.get("card_over") == state.get("asked") else None  # another run closes it
-    done = state.get("done", {})
-    told = next(
-        (card for n, card in enumerate(CARDS) if n in done and card.question.experiment == run.experiment), None
-    )
-    if asked is not None:
-        _ask(CARDS[asked])
-        return told is not None  # it was explained before
-    place = st.empty()  # even without a finding; otherwise the cards would appear twice until the page is drawn
-    if told:
-        with place:
-            _say(told, run, done[CARDS.index(told)])
-    columns = st.columns(len(CARDS), gap="small")
-    for n, (card, column) in enumerate(zip(CARDS, columns, strict=True)):
-        mark = " :material/check:" if n in done else ""
-        label = f"**{card.title}**{mark}" + ("" if done else f"  \n{card.about}")
-        column.button(label, key=f"card-{n}", icon=card.icon, width="stretch", on_click=_open, args=(n,))
-    return told is not None
-
-
-def _ask(card: Card) -> None:
-    """Ask for the prediction; the runs are computed meanwhile."""
-    with st.container(key="prediction", border=True, gap="small"):
-        st.markdown(f"**{card.title}.** {card.predicts}")
-        with st.container(horizontal=True, gap="small"):
-            for n, option in enumerate(card.options):
-                st.button(option, key=f"option-{n}", on_click=_do, args=(card, n))
-            st.button("Not now", key="not-now", type="tertiary", on_click=_close)
-
-
-def _say(card: Card, run: Run, said: int) -> None:
-    reference = background.ask(card.question.reference, "card-reference")
-    found = card.question.finds
-    if reference.folder:
-        found = card.says(run, session.load(str(reference.folder)))
-    verdict = ":green-badge[:material/check: Right]" if said == card.right else ":orange-badge[Not quite]"
-    with st.container(key="finding", border=True):
-        st.markdown(f"{verdict} {found}")
-
-
-def _open(n: int) -> None:
-    ask.close()
-    st.session_state.card, st.session_state.card_over = n, st.session_state.get("asked")
-    question = CARDS[n].question
-    background.ask(question.reference, "card-reference")
-    background.ask(question.experiment, "card")
-
-
-def _close() -> None:
-    st.session_state.card = None
-
-
-def _do(card: Card, said: int) -> None:
-    """Show the card's run in place of its reference."""
-    state = st.session_state
-    state.card = None
-    state.done = {**state.get("done", {}), CARDS.index(card): said}
-    ask.record(card.question, said == card.right)
-    chosen.put(card.question.experiment)
-    state.update(complaint="", axis=card.question.axis)
-    reference = background.ask_soon(card.question.reference, "card-reference")
-    if reference.folder:
-        state.shown = str(reference.folder)
-    session.start(card.question.experiment)
 
 
 def _leave() -> None:

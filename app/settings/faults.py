@@ -145,10 +145,13 @@ def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, cras
 
 
 def cause(kind: str, rank: int, value: float) -> None:
-    """Set the controls to one more trouble: `rank` is `value` times slower ("slow") or lost at `value` s ("lost"), or the
-    latency is `value` s ("latency"). Other ranks and faults stay.
+    """Set the controls to one more trouble: `rank` is `value` times slower ("slow") or lost at `value` s ("lost"), or
+    the latency is `value` s ("latency"). Other ranks and faults stay.
     """
-    experiment = chosen.experiment()
+    try:
+        experiment = chosen.experiment()
+    except ValueError:  # the page says what is wrong with the controls
+        return
     slow, pauses, crash = _of(experiment, rank)
     if kind == "latency":
         st.session_state["latency"] = value

@@ -8,7 +8,7 @@ Source: traces that are replayed on another machine, as by Dimemas (Labarta et a
 ring are those of cluster/network.py and cluster/simulated/ring_recurrence.py.
 """
 
-from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ QUEUES = ("asgd", "dc_asgd", "dynsgd", "implicit_momentum", "easgd", "downpour")
 NEAR = 1e-10  # s: two times that differ by less are equal
 
 
-class Op(NamedTuple):
+class RecordedOp(NamedTuple):
     """An operation of a rank. `of` is the span, the message or the collective; `seconds` how long it takes: of a
     collective from its last join to its end, of a join how long before the last one it happened.
     """
@@ -80,8 +80,8 @@ def recurrence(run: Run, trace: Trace, kinds: int = 0, since: float = 0.0) -> by
     None if the order of operations depends on times in a way that cannot be repeated: nothing can be predicted then.
     Header: servers that serve a queue; slowed, the kinds that a slow rank takes longer for are below it; since and
     until, the part, in s; link. Columns: from, where the operations of each rank begin, (ranks + 1,); op, of and
-    seconds (see Op), where a span is a row of the packed timeline, and a message one of the packed messages; and of
-    each message the collective that it is a row of, or -1.
+    seconds (see RecordedOp), where a span is a row of the packed timeline, and a message one of the packed messages; and
+    of each message the collective that it is a row of, or -1.
     """
     e = run.experiment
     repeats = e.method.is_deterministic(e.knobs)
@@ -142,7 +142,7 @@ def _part(trace: Trace, since: float) -> tuple[dict[str, np.ndarray], dict[str, 
     return spans, {name: column[sent] for name, column in messages.items()}, float(spans["end"].max(initial=since))
 
 
-def _program(trace: Trace, rank: int, since: float, group: np.ndarray) -> list[Op]:
+def _program(trace: Trace, rank: int, since: float, group: np.ndarray) -> list[RecordedOp]:
     """Return the operations of `rank` in order; `group` is the collective of each message, or -1."""
     spans, messages = trace.spans, trace.messages
     own = np.flatnonzero(_is_work(trace) & (spans["rank"] == rank))
@@ -155,21 +155,25 @@ def _program(trace: Trace, rank: int, since: float, group: np.ndarray) -> list[O
         return place if place >= 0 and at < ends[place] - NEAR else -1
 
     row = messages["row"].tolist()
-    ops: list[Op] = []
+    ops: list[RecordedOp] = []
     cuts: dict[int, list[float]] = {}
     last = {g: float(messages["sent"][group == g].max()) for g in {*group[messages["src"] == rank].tolist()} - {-1}}
     for m in np.flatnonzero(messages["src"] == rank).tolist():
         at, g = float(messages["sent"][m]), int(group[m])
         if (place := inside(at)) >= 0:
             cuts.setdefault(place, []).append(at)
-        ops.append(Op(at, 1, SEND, row[m], 0.0) if g < 0 else Op(at, 1, JOIN, g, last[g] - at))
+        ops.append(RecordedOp(at, 1, SEND, row[m], 0.0) if g < 0 else RecordedOp(at, 1, JOIN, g, last[g] - at))
     for m in np.flatnonzero(messages["dst"] == rank).tolist():
         at, g = float(messages["arrived"][m]), int(group[m])
         after = at if (place := inside(at)) < 0 else float(ends[place])
-        ops.append(Op(after, 0, RECEIVE, row[m], 0.0) if g < 0 else Op(after, 0, FINISH, g, max(0.0, at - last.get(g, at))))
+        ops.append(
+            RecordedOp(after, 0, RECEIVE, row[m], 0.0)
+            if g < 0
+            else RecordedOp(after, 0, FINISH, g, max(0.0, at - last.get(g, at)))
+        )
     for place, n in enumerate(own.tolist()):
         edges = [float(starts[place]), *sorted(cuts.get(place, [])), float(ends[place])]
-        ops += [Op(a, 2, WORK, int(spans["row"][n]), b - a) for a, b in zip(edges, edges[1:], strict=False)]
+        ops += [RecordedOp(a, 2, WORK, int(spans["row"][n]), b - a) for a, b in pairwise(edges)]
     return _with_delays(sorted(ops), since)
 
 
@@ -184,12 +188,12 @@ def _is_work(trace: Trace) -> np.ndarray:
     return (kind == COMPUTE) | (kind == UPDATE) | sends | ((kind == IDLE) & ~called(LOST))
 
 
-def _with_delays(ops: list[Op], since: float) -> list[Op]:
+def _with_delays(ops: list[RecordedOp], since: float) -> list[RecordedOp]:
     """Return the operations with the time between two of them, in which the rank waits for nobody, as a DELAY."""
     every, now = [], since
     for op in ops:
         if op.kind not in (RECEIVE, FINISH) and op.at > now + NEAR:
-            every.append(Op(now, 1, DELAY, -1, op.at - now))
+            every.append(RecordedOp(now, 1, DELAY, -1, op.at - now))
         every.append(op)
         now = max(now, op.at + (op.seconds if op.kind == WORK else 0.0))
     return every
@@ -225,9 +229,12 @@ def _collectives(trace: Trace, link: dict[str, float] | None) -> np.ndarray:
     for n in rows:
         members.setdefault(find(n), []).append(n)
     group = np.full(len(flight), -1)
-    alone: Callable[[list[int]], np.ndarray] = lambda some: (  # noqa: E731
-        link["latency"] + link["overhead"] / 2 + messages["bytes"][some] * link["per_byte"] if link else np.zeros(1)
-    )
+
+    def alone(some: list[int]) -> np.ndarray:
+        """Return how long these messages take where nothing else is under way, and half a sender's overhead more."""
+        each = link["latency"] + link["overhead"] / 2 + messages["bytes"][some] * link["per_byte"] if link else 0.0
+        return np.broadcast_to(each, len(some))
+
     for number, some in enumerate(members.values()):
         if (flight[some] > alone(some)).all():  # otherwise its messages were recorded one by one
             group[some] = number

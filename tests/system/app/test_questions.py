@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from app.guide import deck
 from app.guide.cards import CARDS
 from app.guide.questions import QUESTIONS, find_question
 from app.session import session
@@ -131,7 +132,7 @@ def caused(run, role):
 def test_what_a_card_says_is_computed_from_its_runs_and_so_is_the_prediction_that_is_right(card):
     now, was = made(card.question.query), made(card.question.against)
     right, holds, says = SAYS[card.title]
-    assert card.options[card.right] == right and holds(now, was)
+    assert card.options[card.right] == right and card.judge(now, was) == card.right and holds(now, was)
     assert [words for words in says if words not in card.says(now, was)] == []
 
 
@@ -239,13 +240,14 @@ def test_what_a_card_has_found_is_not_said_once_more_while_the_next_card_asks(pa
     stored(Experiment())
     folder = stored(card.question.experiment)
     opened = page(unfolded=False)
-    opened.session_state["done"] = {0: card.right}
+    asked = [deck.AskedCard(n, CARDS[n].standard, Experiment(), 0.08, own=True) for n in range(2)]
+    opened.session_state["answers"] = {card.question.experiment.key(): deck.CardAnswer(1, asked[0])}
     opened.session_state["welcome"] = True
     opened.session_state["shown"] = str(folder)
-    opened.session_state["card"], opened.session_state["card_over"] = 1, opened.session_state["asked"]
+    opened.session_state["card"], opened.session_state["card_over"] = asked[1], opened.session_state["asked"]
     opened.run()
     assert not opened.exception and not any(card.question.finds in info.value for info in opened.info)
-    opened.session_state["done"] = {}
+    opened.session_state["answers"] = {}
     opened.run()
     assert any(card.question.finds in info.value for info in opened.info)
 

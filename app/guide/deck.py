@@ -1,0 +1,152 @@
+"""The cards of the first screen, applied to the reader's own run: one asks, its two runs are made, and it explains.
+
+A card that makes no sense on the reader's run says so, and shows the standard one.
+"""
+
+from typing import NamedTuple
+
+import streamlit as st
+
+from app.browser.text import sentence
+from app.guide import ask
+from app.guide.cards import CARDS, CardRuns
+from app.session import background, session
+from app.settings import chosen, feasible
+from experiments.jobs import turns
+from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+
+
+class AskedCard(NamedTuple):
+    """The card that asks, of this number, about a `trial`. `mine` is the reader's experiment, whose run takes
+    `seconds`; the trial is about it if `own`, else about the standard one.
+    """
+
+    card: int
+    trial: CardRuns
+    mine: Experiment
+    seconds: float
+    own: bool
+
+
+class CardAnswer(NamedTuple):
+    """A reader's answer to a card: the prediction `said`."""
+
+    said: int
+    asked: AskedCard
+
+
+def answers() -> dict[str, CardAnswer]:
+    """Return the answers so far, by the key of the experiment that shows what is right."""
+    return st.session_state.setdefault("answers", {})
+
+
+def is_answer(run: Run) -> bool:
+    """Return True if a card has led to this run."""
+    return run.experiment.key() in answers()
+
+
+def draw(run: Run) -> bool:
+    """Draw the cards, or the one that asks; return True if one has explained the result of `run`."""
+    state = st.session_state
+    asked = state.get("card") if state.get("card_over") == state.get("asked") else None  # another run closes it
+    answer = answers().get(run.experiment.key())
+    if asked is not None:
+        _ask(asked)
+        return answer is not None  # it was explained before
+    place = st.empty()  # even without a finding; otherwise the cards would appear twice until the page is drawn
+    if answer:
+        with place:
+            _say(answer, run)
+    columns = st.columns(len(CARDS), gap="small")
+    done = {one.asked.card for one in answers().values()}
+    for n, (card, column) in enumerate(zip(CARDS, columns, strict=True)):
+        mark = " :material/check:" if n in done else ""
+        label = f"**{card.title}**{mark}" + ("" if done else f"  \n{card.about}")
+        column.button(label, key=f"card-{n}", icon=card.icon, width="stretch", on_click=_open, args=(n,))
+    return answer is not None
+
+
+def _apply(n: int) -> AskedCard:
+    """Return card `n` applied to the reader's own experiment, or else to the standard one.
+
+    A card that follows another acts on the experiment before that one: the trouble of two cards does not add up.
+    """
+    card, run = CARDS[n], session.run_on_page()
+    try:
+        mine = chosen.experiment()
+    except ValueError:
+        mine = run.experiment if run else Experiment()
+    seconds = run.summary["seconds"] if run else 0.0
+    if answer := answers().get(mine.key()):
+        mine, seconds = answer.asked.mine, answer.asked.seconds
+    asked = AskedCard(n, card.standard, mine, seconds, own=mine == Experiment())
+    if asked.own or not seconds or mine.cluster != "simulated" or turns.length(mine) > session.SHORT:
+        return asked
+    try:
+        trial = card.trial(mine, seconds)
+    except ValueError:  # the algorithm cannot have it
+        return asked
+    return asked if trial is None or any(map(feasible.refusal, trial)) else asked._replace(trial=trial, own=True)
+
+
+def _ask(asked: AskedCard) -> None:
+    """Ask for the prediction; the runs are computed meanwhile."""
+    card = CARDS[asked.card]
+    with st.container(key="prediction", border=True, gap="small"):
+        st.markdown(f"**{card.title}.** {card.asks(asked.trial)}")
+        if not asked.own:
+            st.caption(
+                "This cannot be shown on your run, so it starts from the standard one: synchronous SGD on digits, four "
+                "workers. **Back** in the browser returns to yours."
+            )
+        elif asked.mine != Experiment():
+            st.caption("This acts on your own settings.")
+        with st.container(horizontal=True, gap="small"):
+            for n, option in enumerate(card.options):
+                st.button(option, key=f"option-{n}", on_click=_do, args=(asked, n))
+            st.button("Not now", key="not-now", type="tertiary", on_click=_close)
+
+
+def _say(answer: CardAnswer, run: Run) -> None:
+    card, trial = CARDS[answer.asked.card], answer.asked.trial
+    reference = background.ask(trial.reference, "card-reference")
+    if reference.folder:
+        before = session.load(str(reference.folder))
+        right = answer.said == card.judge(run, before)
+        verdict = ":green-badge[:material/check: Right]" if right else ":orange-badge[Not quite]"
+        found = f"{verdict} {card.says(run, before)}"
+    elif trial == card.standard:
+        found = card.question.finds
+    else:
+        found = f"The run without it cannot be shown: {sentence(reference.message)}"
+    with st.container(key="finding", border=True):
+        st.markdown(found)
+
+
+def _open(n: int) -> None:
+    ask.close()
+    asked = _apply(n)
+    st.session_state.card, st.session_state.card_over = asked, st.session_state.get("asked")
+    background.ask(asked.trial.reference, "card-reference")
+    background.ask(asked.trial.experiment, "card")
+
+
+def _close() -> None:
+    st.session_state.card = None
+
+
+def _do(asked: AskedCard, said: int) -> None:
+    """Show the card's run in place of its reference."""
+    state, trial = st.session_state, asked.trial
+    state.card = None
+    state.answers = {**answers(), trial.experiment.key(): CardAnswer(said, asked)}
+    card = CARDS[asked.card]
+    if trial == card.standard:
+        ask.record(card.question, said == card.right)
+    chosen.put(trial.experiment)
+    state.update(complaint="", axis=card.question.axis)
+    reference = background.ask_soon(trial.reference, "card-reference")
+    if reference.folder:
+        state.shown = str(reference.folder)
+    session.start(trial.experiment)
