@@ -5,7 +5,7 @@ import math
 import streamlit as st
 
 from app.session import session
-from app.settings import chosen, trouble
+from app.settings import chosen, feasible, trouble
 from experiments.execution.admission import REFUSED, RESTARTING
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
@@ -146,7 +146,8 @@ def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, cras
 
 def cause(kind: str, rank: int, value: float) -> None:
     """Set the controls to one more trouble: `rank` is `value` times slower ("slow") or lost at `value` s ("lost"), or
-    the latency is `value` s ("latency"). Other ranks and faults stay.
+    the latency is `value` s ("latency"). Other ranks and faults stay. Start the run as *Run* does, unless every run of
+    this reader, or of this cluster, waits for *Run*.
     """
     try:
         experiment = chosen.experiment()
@@ -159,6 +160,10 @@ def cause(kind: str, rank: int, value: float) -> None:
         _write(experiment, rank, value, pauses, crash)
     else:
         _write(experiment, rank, slow, pauses, (value, math.inf))
+    if st.session_state.get("at_once", True) and experiment.cluster == "simulated":
+        wanted = chosen.experiment()
+        if not feasible.refusal(wanted):
+            session.start(wanted)
 
 
 def _of(e: Experiment, rank: int) -> tuple[float, tuple, tuple | None]:

@@ -52,12 +52,13 @@ class Foreseen {
     if (stuck.length) return UNSEEN;
     const of = (some) => {
       const least = Math.min(...some), most = Math.max(...some);
-      return most / least < 1 + ALIKE ? rounded(most) : `${rounded(least)} to ${rounded(most)}`;
+      const [from, to] = most / least < 1 + ALIKE ? [rounded(most), rounded(most)] : [rounded(least), rounded(most)];
+      return from === to ? (to === "1.0" ? "no longer" : `about ${to} times as long`) : `about ${from} to ${to} times as long`;
     };
     const all = workers.map(([, ratio]) => ratio), own = workers.find(([rank]) => rank === trouble.rank);
     const others = workers.filter(([rank]) => rank !== trouble.rank).map(([, ratio]) => ratio);
-    if (Math.max(...all) / Math.min(...all) < 1 + ALIKE || !own || !others.length) return `a step takes about ${of(all)} times as long`;
-    return `its steps take about ${of([own[1]])} times as long, those of the others ${of(others)} times`;
+    if (Math.max(...all) / Math.min(...all) < 1 + ALIKE || !own || !others.length) return `a step takes ${of(all)}`;
+    return `its steps take ${of([own[1]])}, those of the others ${of(others)}`;
   }
 
   loss({ rank }, run, workers, stuck) {
