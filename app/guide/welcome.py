@@ -8,7 +8,7 @@ from app.session import session
 from experiments.specification.experiment import Experiment
 from tracing import IDLE
 
-LANES = 560  # px of the lanes of four machines, of what they learn and its explanation, and of the cards below
+LANES = 600  # px of the lanes of four machines, of what they learn and its explanation, and of the cards below
 IDLING = ", hatched while it is **idle**"
 HEARD = ("tour", "axis", "log", "at_once", "embed", "embed_options")  # parameters that choose no experiment
 

@@ -30,7 +30,7 @@ def choose(experiment: Experiment | None) -> None:
 
     common = {
         "key": "rank", "format_func": said, "on_change": _clicked,
-        "help": f"Click a rank to {_ways(experiment.cluster)}. Clicking its name in the timeline does the same.",
+        "help": f"Click a rank to {_ways(experiment.cluster)}. Its name in the timeline offers more.",
     }  # fmt: skip
     if ranks <= FEW:
         st.pills("Faults of a rank", range(ranks), **common)

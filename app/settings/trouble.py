@@ -34,7 +34,7 @@ def _help(refused: dict[str, str]) -> str:
     lines = [
         f"Faults to inject. A slow worker takes {SLOWER} times as long to compute, jitter randomises the time of every "
         "step, a pause stops a worker for a while, and a lost worker fails halfway through the run.",
-        "Click a worker's name in the timeline to choose how much, and when.",
+        "Or touch the timeline: drag the end of a box, drop a turtle or a bolt on a lane, or click a worker's name.",
         *(f"Not on this cluster: {WORDS[name].lower()}, since {why}" for name, why in refused.items() if name in WORDS),
     ]
     return "\n\n".join(lines)

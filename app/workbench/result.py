@@ -21,8 +21,9 @@ from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 
 LANES = (
-    "What each rank did when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow "
-    "it down, pause it, or make it fail."
+    "What each rank did when: one lane per rank, one bar per span. Arrows are messages. Drag the end of a box to slow "
+    "its rank down, drop a bolt on a lane to lose it, stretch a wire to lengthen the latency; a rank's name offers the "
+    "same. What you see while you drag is predicted from this run; the new run replaces it. **Back** undoes it."
 )
 
 

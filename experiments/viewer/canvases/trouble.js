@@ -73,7 +73,7 @@ class Trouble {
       flags: trouble.kind === "lost" ? [{ at: trouble.value, lane: trouble.rank, text: "lost" }] : [],
     });
     Object.assign(t.why, { rows: new Map(), trail: [] });
-    t.why.box.style.visibility = "hidden"; // it says why the run waited that is not shown now
+    this.veil("hidden");
     t.index();
   }
 
@@ -83,9 +83,15 @@ class Trouble {
     const { rows, trail, ...kept } = this.kept, t = this.timeline;
     Object.assign(t, kept, { strip: null });
     Object.assign(t.why, { rows, trail });
-    t.why.box.style.visibility = "";
+    this.veil("");
     this.kept = null;
     t.index();
+  }
+
+  // What is said of the run itself, while it is not what the lanes show.
+  veil(visibility) {
+    const { why, learned } = this.timeline;
+    for (const one of [why.box, why.headline, learned.box]) one.style.visibility = visibility;
   }
 
   // Forget the trouble; whether there was any.

@@ -312,6 +312,7 @@ def test_faults_of_a_rank_are_reached_by_keys_alone(page, address):
     expect(page.locator(".timeline .status")).to_contain_text("worker 0 is chosen")
     stage.press("r")
     stage.press("Enter")
+    page.get_by_role("menuitem", name="More …").press("Enter")
     expect(page.get_by_role("dialog")).to_contain_text("Faults of worker 1")
 
 

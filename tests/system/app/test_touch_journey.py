@@ -32,7 +32,7 @@ WIRE = """() => {
 }"""
 STILL = """() => {
   const [t] = [...lockstepTimelines];
-  return t?.topology.stands && !t.morph && !t.trouble.sent && !t.clock.playing;
+  return t?.spans && !t.morph && !t.trouble.sent && !t.clock.playing;
 }"""
 
 
