@@ -34,7 +34,8 @@ class Card(NamedTuple):
 
     `trial(mine, seconds)` applies the card to the reader's own experiment, whose run took `seconds`; None if it
     makes no sense there. `judge(now, before)` returns the index of the correct prediction, `says(now, before)` the
-    finding in one or two sentences; `predicts` is the question that the reader is asked, with {worker}, {others} and {at}.
+    finding in one or two sentences; `predicts` is the question that the reader is asked, with {worker}, {others} and
+    {at}.
     """
 
     title: str
