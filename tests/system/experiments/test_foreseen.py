@@ -83,6 +83,7 @@ def test_those_who_wait_for_a_lost_rank_forever_are_those_that_stop(foresee, alg
     at = float(f"{before.summary['seconds'] / 2:.2g}")
     now, found = run(base.change(crash=f"{last}:{at}")), foresee(before, kind="lost", rank=last, value=at)
     others = found["ends"][base.servers : last]
+    assert found["ends"][last] is None
     if now.status == "failed":
         assert None in others and "wait for it forever" in found["said"]
     else:
