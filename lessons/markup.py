@@ -3,6 +3,7 @@
 A mark is in double braces, with a space on each side. Alone on its line:
 
     {{ waiting_for_everybody }}                    a figure of this chapter; large_batches.warm_up is one of another
+    {{ warm_up try=batch,workers }}                and settings to try where a page computes (lessons/live)
     {{ code algorithms.parts.optimizers }}         the current source of a module, class or function
     {{ predict speed_up }}                         a quiz item, to be answered before the text continues
     {{ schedule zb_h1 ranks=4 chunks=8 }}          a schedule that plays (lessons.movement)
@@ -47,6 +48,7 @@ MARK = re.compile(r"\{\{ (.+?) \}\}")
 ALONE = re.compile(r"^\{\{ ([^{}]+) \}\}\s*$")
 ALONE_IN_TEXT = re.compile(r"(?m)^\{\{ [^{}(]+ \}\}\s*$")
 NAME = re.compile(r"^(\w+\.)?\w+$")
+FIGURE = re.compile(r"^((?:\w+\.)?\w+)(?: try=([\w,]+))?$")
 VALUE = re.compile(r'\bvalue\("([^"]+)\.')  # up to the last dot, which precedes the column
 JINJA = SandboxedEnvironment(undefined=StrictUndefined)
 JINJA.filters["f"] = format
@@ -62,6 +64,8 @@ class LiveFigure(NamedTuple):
     """A live figure, by its full name: "stragglers.waiting_for_everybody"."""
 
     figure: str
+    tries: tuple[str, ...] = ()
+    """Settings that a reader may change where the page can compute its runs."""
 
 
 class Code(NamedTuple):
@@ -140,8 +144,9 @@ def _blocks(text: str, chapter: str, golden: Golden, address: Address | None, dr
             found.append(Predict(rest))
         elif kind in MOVEMENTS and rest:
             found.append(_movement(kind, rest, chapter))
-        elif not rest and NAME.match(kind):
-            found.append(LiveFigure(full_name(kind, chapter)))
+        elif figure := FIGURE.match(alone[1]):
+            tries = tuple(figure[2].split(",")) if figure[2] else ()
+            found.append(LiveFigure(full_name(figure[1], chapter), tries))
         else:
             raise ValueError(f"{chapter}: the mark {alone[0][:80]!r} is invalid; see lessons/markup.py.")
     close()
@@ -158,7 +163,8 @@ def figure_names(text: str, chapter: str) -> list[str]:
     names: dict[str, None] = {}
     for line, code in folds.lines(text):
         for mark in () if code else MARK.finditer(line):
-            figures = [mark[1]] if NAME.match(mark[1]) else VALUE.findall(mark[1])
+            figure = FIGURE.match(mark[1])
+            figures = [figure[1]] if figure else VALUE.findall(mark[1])
             names |= dict.fromkeys(full_name(figure, chapter) for figure in figures)
     return list(names)
 
@@ -166,7 +172,8 @@ def figure_names(text: str, chapter: str) -> list[str]:
 def shown_figures(text: str, chapter: str) -> list[str]:
     """Return the full names of the figures that `text` shows, in order, each once."""
     alone = [ALONE.match(line) for line, code in folds.lines(text) if not code]
-    return list(dict.fromkeys(full_name(mark[1], chapter) for mark in alone if mark and NAME.match(mark[1])))
+    figures = [FIGURE.match(mark[1]) for mark in alone if mark]
+    return list(dict.fromkeys(full_name(figure[1], chapter) for figure in figures if figure))
 
 
 @lru_cache(maxsize=64)
@@ -177,8 +184,8 @@ def numbered_items(text: str, chapter: str) -> tuple[str, ...]:
         kind, _, rest = mark[1].partition(" ") if mark else ("", "", "")
         if kind in MOVEMENTS and rest:
             found[_movement(kind, rest, chapter).link] = None
-        elif not rest and NAME.match(kind):
-            found[full_name(kind, chapter)] = None
+        elif mark and (figure := FIGURE.match(mark[1])):
+            found[full_name(figure[1], chapter)] = None
     return tuple(found)
 
 

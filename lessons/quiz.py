@@ -16,6 +16,9 @@ An item with choices is answered by the key of one of them; each wrong one expla
     says = "One of them."
     but = "That holds where ..."
 
+With `live = true`, readers of a book that computes may have their own browser run `answer`, after they have answered;
+it should take a few seconds there.
+
 {workers}, and {answer} in `why`, are replaced by values; other braces belong to formulas.
 """
 
@@ -57,6 +60,8 @@ class Item:
     within: float = 0.1
     unit: str = ""
     choices: tuple[Choice, ...] = ()
+    live: bool = False
+    """True if the reader's own browser may compute the answer, where a page can (lessons/live)."""
 
     def parameters(self, seed: int) -> dict[str, Any]:
         """Return parameters drawn with this seed."""

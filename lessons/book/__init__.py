@@ -10,7 +10,7 @@
     pdf.py          the book on paper
     templates/      Jinja2
     assets/ style and scripts of the pages; classic scripts, since a page opened from disk may not import modules
-    vendor/         KaTeX and fonts, as their makers publish them, with their licences
+    vendor/         KaTeX and fonts, as their makers publish them, and CodeMirror in one file, with their licences
 
 A page contains its data, and keeps a reader's progress as the workbench does (progress.js).
 """

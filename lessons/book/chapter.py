@@ -10,6 +10,7 @@ from lessons.book.figures import PageData
 from lessons.book.markdown import Heading
 from lessons.chapters import Chapter
 from lessons.front_matter import DIFFICULTIES
+from lessons.live import tries
 from lessons.quiz import Item
 from lessons.references import fold_anchor
 
@@ -54,7 +55,7 @@ def values(chapter: Chapter, workbench: str, live: bool = False) -> dict[str, An
     shown = blocks(chapter)
     predicted = [block.item for block in shown if isinstance(block, markup.Predict)]
     page = PageData(workbench, live)
-    written = {"exercise": {"chapter": chapter.name, "source": chapter.exercise}} if live and chapter.exercise else {}
+    written = {"exercise": tries.exercise(chapter)} if live and chapter.exercise else {}
     return {
         "chapter": entry(chapter),
         "facts": _facts(chapter),
@@ -123,8 +124,8 @@ def _block(chapter: Chapter, block: markup.Block, page: PageData) -> tuple[str, 
             return "html", markdown.render(_without_title(text))
         case markup.Code(_, path, line, source):
             return "code", {"path": path, "line": line, "html": markdown.code(source, "python")}
-        case markup.LiveFigure(name):
-            return "figure", figures.template_values(chapter, name, page)
+        case markup.LiveFigure(name, settings):
+            return "figure", figures.template_values(chapter, name, page, settings)
         case markup.Schedule() | markup.Timeline():
             return "movement", figures.moving(chapter, block, page)
         case markup.Fold(title, inside):

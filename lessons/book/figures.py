@@ -31,15 +31,21 @@ class PageData:
 TABLED = 40  # most rows of a figure with a slider that are printed with its page, which shows one stop
 
 
-def template_values(chapter: Chapter, name: str, page: PageData) -> dict[str, Any]:
-    """Return the values that the template needs for a figure, and put its frame into the page's data."""
+def template_values(chapter: Chapter, name: str, page: PageData, settings: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the values that the template needs for a figure, and put its frame into the page's data.
+
+    A reader of a live page may try the `settings`.
+    """
     one = chapter.golden.figure(name)
     page.frames[name] = _packed("curve", figure.frame(one.rows, one.look, one.spread, _in_words(one), name))
     rows = one.table()
+    if page.live and settings:
+        page.tries[name] = tries.figure_trial(one, settings)
     return {
         "name": name,
         "anchor": figure_anchor(name),
         "number": chapter.figure_number(name),
+        "can_be_tried": name in page.tries,
         "tabled": bool(one.look.slider) and len(rows) <= TABLED,
         "question": one.question,
         "text": _with_code(one.text),

@@ -15,6 +15,7 @@ def data(chapter: Chapter, item: Item) -> dict[str, Any]:
         "unit": item.unit,
         "one": item.unit_for(1),
         "within": item.within,
+        "computes": item.answer if item.live else "",
         "choices": {one.key: {"says": inline(one.says), "but": render(one.but)} for one in choices(chapter, item)},
         "cases": cases(chapter, item),
     }

@@ -117,12 +117,13 @@ def _again(book: list[Chapter], navigation: Navigation) -> str:
 def _computing(values: dict[str, Any], scripts: tuple[str, ...], python: dict[str, int]) -> tuple[dict, tuple]:
     """Return a page's values and scripts, with those that compute if there is `python`, and something to compute."""
     data = values["data"]
-    if not python or not (data["tries"] or "exercise" in data):
+    asks = {"predict.js": any(one["computes"] for one in data["items"].values()), "editor.js": "exercise" in data}
+    if not python or not (data["tries"] or any(asks.values())):
         return values, scripts
     return {**values, "data": {**data, "live": python}}, (
         *scripts,
         *LIVE,
-        *(["editor.js"] if "exercise" in data else []),
+        *(name for name, is_needed in asks.items() if is_needed),
     )
 
 

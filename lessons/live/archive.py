@@ -31,7 +31,8 @@ UNUSED_LIBRARY = ("email/", "html/", "http/", "multiprocessing/", "unittest/", "
                   "mailbox", "pdb", "poplib", "smtplib")  # fmt: skip
 """What of the standard library neither a run nor a solution has a use for in a browser."""
 LIBRARY = "python_stdlib.zip"
-ANSWERS = ("solution.py", "answers.py", "lab.py")
+LEFT_AT_HOME = ("solution.py", "lab.py")  # the answers of exercises; those of questions are in the page anyway
+EDITOR = Path(__file__).parents[1] / "book" / "vendor" / "codemirror"
 PART = 750_000  # bytes of the archive in a script: a page reads one without a pause that anybody notices
 
 
@@ -88,15 +89,16 @@ def sources(root: Path = ROOT) -> list[Path]:
     found = [root / leaf for leaf in LEAVES]
     for room in ROOMS:
         found += sorted(path for path in (root / room).rglob("*") if path.suffix in KINDS and _is_needed(path, root))
-    return found + _graders(root)
+    return found + _chapters(root)
 
 
-def _graders(root: Path) -> list[Path]:
-    """Return what grades exercises, and what a check imports; not their solutions, nor the answers of quizzes."""
+def _chapters(root: Path) -> list[Path]:
+    """Return what computes figures and answers to questions and grades exercises; not their solutions."""
     lessons = root / "lessons"
     found = [lessons / name for name in ("__init__.py", "figure.py", "seeds.py", "harmless.py")]
-    folders = [lessons / "grading", *(path.parent for path in sorted(lessons.glob("*/check.py")))]
-    return found + [path for folder in folders for path in sorted(folder.rglob("*.py")) if path.name not in ANSWERS]
+    chapters = {path.parent for kind in ("check.py", "experiments*") for path in lessons.glob(f"*/{kind}")}
+    paths = [path for folder in (lessons / "grading", *sorted(chapters)) for path in sorted(folder.rglob("*.py"))]
+    return found + [path for path in paths if path.name not in LEFT_AT_HOME]
 
 
 def _is_needed(path: Path, root: Path) -> bool:
@@ -129,4 +131,5 @@ def publish(pyodide: dict[str, bytes], assets: Path) -> dict[str, int]:
     archive = pack(files(pyodide, bytecode.interpreter()))
     for script in sorted((Path(__file__).parent / "browser").glob("*.js")):
         shutil.copy(script, assets)
+    shutil.copytree(EDITOR, assets / "codemirror", ignore=shutil.ignore_patterns("entry.js", "*.json"))
     return {"parts": write(archive, assets / "live"), "bytes": len(archive)}

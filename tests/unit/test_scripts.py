@@ -44,7 +44,7 @@ PAGES = {
     **{f"workbench {path.stem}": workbench(path.stem) for path in sorted(BROWSER.glob("*.js"))},
     "book front": book("front.js", *site.AROUND) + MODULE,
     "book chapter": book(*site.CHAPTER) + MODULE,
-    "book chapter that computes": book(*site.CHAPTER, *site.LIVE, "editor.js") + MODULE,
+    "book chapter that computes": book(*site.CHAPTER, *site.LIVE, "predict.js", "editor.js") + MODULE,
     "book playground": book(*site.AROUND, *site.LIVE, "playground.js") + MODULE,
     "book again": book("questions.js", "again.js", *site.AROUND) + MODULE,
 }

@@ -9,7 +9,7 @@ for (const box of document.querySelectorAll(".question")) {
   const fill = (element, html) => { element.innerHTML = html; typeset(element); };
 
   function ask(which) {
-    drawn = which;
+    drawn = box.drawn = which;
     fill(box.querySelector(".ask"), drawn.ask);
     if (paper) {
       fill(paper.querySelector(".shown"), drawn.told ? "" : `${drawn.shown}.`.replace(/\.\.$/, "."));
@@ -48,6 +48,7 @@ for (const box of document.querySelectorAll(".question")) {
     told.hidden = false;
     box.classList.add("answered");
     paper?.classList.add("answered");
+    box.dispatchEvent(new Event("told"));
   }
 
   form.addEventListener("submit", (event) => {

@@ -20,18 +20,21 @@ lockstep.live = (() => {
 
   function take(number, part) { parts[number] = part; }
 
+  /** Resolve once the script at `address` has run. */
+  function script(address) {
+    return new Promise((loaded, failed) => {
+      const made = document.createElement("script");
+      made.src = address;
+      made.onload = loaded;
+      made.onerror = () => failed(new Error(`${address} cannot be read`));
+      document.head.append(made);
+    });
+  }
+
   // Scripts, one after another, so that no reading of one holds up the page; `arrived(part, share)` is called at once.
   async function load(arrived) {
     for (let number = 0; number < count; number++) {
-      if (!parts[number]) {
-        await new Promise((loaded, failed) => {
-          const script = document.createElement("script");
-          script.src = `assets/live/${number}.js`;
-          script.onload = loaded;
-          script.onerror = () => failed(new Error(`assets/live/${number}.js cannot be read`));
-          document.head.append(script);
-        });
-      }
+      if (!parts[number]) await script(`assets/live/${number}.js`);
       arrived(parts[number], (number + 1) / count);
     }
   }
@@ -90,5 +93,5 @@ lockstep.live = (() => {
     });
   }
 
-  return { possible, megabytes: Math.round(bytes / 1e6), heap: () => heap, about: () => about, take, start, ask, end };
+  return { possible, megabytes: Math.round(bytes / 1e6), heap: () => heap, about: () => about, script, take, start, ask, end };
 })();

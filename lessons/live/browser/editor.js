@@ -1,28 +1,43 @@
 // The exercise on its page: a place to write, and *Check*, which grades the solution in the reader's own browser.
 (() => {
-  const LONGEST = 60; // s of a check; then there is an endless loop
+  const LONGEST = 120; // s of a check; then there is an endless loop
   const box = document.querySelector("[data-exercise]");
-  const { chapter, source } = reader.data.exercise, KEY = `lockstep-draft-${chapter}`;
+  const { chapter, source, refusal } = reader.data.exercise, KEY = `lockstep-draft-${chapter}`, LABEL = "Your solution";
   const { element } = trials;
   const draft = () => { try { return localStorage.getItem(KEY); } catch { return null; } };
+  const keep = (text) => store(KEY, text);
 
-  const area = element("textarea", { spellcheck: false, autocapitalize: "off", rows: Math.min(40, source.split("\n").length + 6), value: draft() ?? source });
-  area.setAttribute("aria-label", "Your solution");
-  area.addEventListener("input", () => store(KEY, area.value));
-  let leaves = false; // after Escape, Tab leaves the text
-  area.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") leaves = true;
-    else if (event.key !== "Tab" || leaves || event.shiftKey) leaves = false;
-    else {
-      event.preventDefault();
-      area.setRangeText("    ", area.selectionStart, area.selectionEnd, "end");
-      store(KEY, area.value);
+  // CodeMirror, or a plain text area where its script cannot be read: {value, focus()}.
+  async function edit(place) {
+    try {
+      await lockstep.live.script("assets/codemirror/codemirror.js");
+      return window.codemirror.open(place, draft() ?? source, LABEL, keep);
+    } catch {
+      return plain(place);
     }
-  });
+  }
+
+  function plain(place) {
+    const area = element("textarea", { spellcheck: false, autocapitalize: "off", rows: Math.min(40, source.split("\n").length + 6), value: draft() ?? source });
+    area.setAttribute("aria-label", LABEL);
+    area.addEventListener("input", () => keep(area.value));
+    let leaves = false; // after Escape, Tab leaves the text
+    area.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") leaves = true;
+      else if (event.key !== "Tab" || leaves || event.shiftKey) leaves = false;
+      else {
+        event.preventDefault();
+        area.setRangeText("    ", area.selectionStart, area.selectionEnd, "end");
+        keep(area.value);
+      }
+    });
+    place.append(area);
+    return area;
+  }
 
   const check = element("button", { type: "button", className: "button", textContent: "Check", onclick: grade });
   const stop = element("button", { type: "button", className: "button", textContent: "Stop", hidden: true, onclick: () => lockstep.live.end() });
-  const again = element("button", { type: "button", className: "button quiet", textContent: "Start again", onclick: () => { area.value = source; store(KEY, source); } });
+  const again = element("button", { type: "button", className: "button quiet", textContent: "Start again", onclick: () => { box.editor.value = source; keep(source); } });
   const outcome = element("p", { className: "outcome" }), marks = element("ol", { className: "marks" });
   const printed = element("pre", { className: "printed", hidden: true });
   outcome.setAttribute("role", "status");
@@ -34,7 +49,7 @@
     printed.hidden = true;
     const heard = (words) => { outcome.textContent = `${words} …`; }, began = performance.now();
     try {
-      const [report] = await lockstep.live.ask({ do: "check", chapter, source: area.value }, { heard, seconds: LONGEST });
+      const [report] = await lockstep.live.ask({ do: "check", chapter, source: box.editor.value }, { heard, seconds: LONGEST });
       if (report.refused) outcome.textContent = report.refused;
       else show(report);
       box.dispatchEvent(new CustomEvent("computed", { detail: report }));
@@ -54,15 +69,19 @@
     reader.take({ ...progress.EMPTY, scores: { [chapter]: { score: report.score, at: new Date().toISOString() } } });
   }
 
-  function open() {
+  async function open() {
+    const place = element("div", { className: "place" });
     box.replaceChildren(
-      area,
+      place,
       element("p", { className: "note", textContent: "Tab indents; after Escape it leaves the text. The check runs your program in this page, for practice: memory is not measured here." }),
       element("div", { className: "send" }, check, stop, again), outcome, marks, printed);
-    area.focus({ preventScroll: true });
     lockstep.live.start().catch(() => {}); // while the reader writes; a check tries again, and says what is wrong
+    box.editor = await edit(place);
+    box.editor.focus({ preventScroll: true });
   }
 
-  if (lockstep.live.possible) box.append(element("button", { type: "button", className: "button", textContent: `Write it here (${lockstep.live.megabytes} MB)`, onclick: open }));
-  else if (!document.querySelector("[data-try]")) box.append(element("p", { className: "outcome", textContent: trials.SENTENCE }));
+  if (!lockstep.live.possible) {
+    if (!document.querySelector("[data-try]")) box.append(element("p", { className: "outcome", textContent: trials.SENTENCE }));
+  } else if (refusal) box.append(element("p", { className: "outcome", textContent: refusal }));
+  else box.append(element("button", { type: "button", className: "button", textContent: `Write it here (${lockstep.live.megabytes} MB)`, onclick: open }));
 })();

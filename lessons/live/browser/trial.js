@@ -20,11 +20,12 @@ const trials = (() => {
     return element("input", { type: "number", name, value: value ?? "", min: least ?? "", max: most ?? "", step: whole ? 1 : "any" });
   }
 
-  // A form in `box` for {query, fields, recorded}. The box gets an event "computed" with what each run measured.
+  // A form in `box` for {query, fields, recorded}, or for {figure, fields, recorded}. The box gets an event "computed" with what each run measured.
   class Trial {
     constructor(box, data) {
       this.box = box;
       this.query = data.query;
+      this.figure = data.figure;
       this.recorded = data.recorded ?? null;
       this.inputs = new Map(data.fields.map((field) => [field.name, input(field)]));
       this.given = this.values();
@@ -62,23 +63,25 @@ const trials = (() => {
       this.busy(true);
       const heard = (words) => { this.status.textContent = `${words} …`; };
       try {
-        const [answer, timeline, curve] = await lockstep.live.ask(
-          { do: "run", query: this.query, changes: this.changes(), recorded: this.recorded }, { heard, seconds: LONGEST });
+        const asked = { changes: this.changes(), recorded: this.recorded };
+        const [answer, ...frames] = await lockstep.live.ask(
+          this.figure ? { do: "figure", name: this.figure, ...asked } : { do: "run", query: this.query, ...asked }, { heard, seconds: LONGEST });
         if (answer.refused) this.status.textContent = answer.refused;
-        else this.show(answer, timeline, curve);
+        else this.show(answer, frames);
       } catch (error) {
         this.status.textContent = error.message === "ended" ? "Stopped." : `This browser could not compute it: ${error.message}`;
       }
       this.busy(false);
     }
 
-    show(answer, timeline, curve) {
+    show(answer, frames) {
       this.status.textContent = answer.words;
       this.about.textContent = lockstep.live.about();
-      for (const plot of this.plots) plot.hidden = false;
-      lockstep.timeline(this.plots[0], timeline);
-      lockstep.curve(this.plots[1], curve);
-      this.take(answer);
+      frames.forEach((frame, place) => {
+        this.plots[place].hidden = false;
+        lockstep[answer.canvases[place]](this.plots[place], frame);
+      });
+      if (answer.query) this.take(answer);
       this.box.dispatchEvent(new CustomEvent("computed", { detail: answer }));
     }
 

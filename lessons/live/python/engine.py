@@ -1,6 +1,8 @@
 """The engine in the browser: answers the requests of a page, one after another.
 
     {"do": "run", "query": settings of a link, ...}             -> facts, a frame of the timeline, one of the loss
+    {"do": "figure", "name": "averaging.one_average", ...}      -> facts, a frame of the figure
+    {"do": "predict", "chapter": name, "question": name, ...}   -> the answer
     {"do": "check", "chapter": name, "source": a solution}      -> the grader's report
 
 A request is JSON. The answer is [JSON, bytes, ...], or [{"refused": a sentence}] for a mistake of the reader's.
@@ -18,7 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-SAME_TIME, SAME_LOSS = 1e-9, 1e-4
+SAME_TIME, SAME_LOSS, SAME_ROWS = 1e-9, 1e-4, 1e-3
 PRINTED = 4000  # characters of a solution's output that are shown
 
 
@@ -69,7 +71,55 @@ def run(query: str, changes: dict[str, str] | None = None, recorded: dict[str, f
     told = [words(measured, recorded), *([f"It ended early: {done.error}"] if done.error else []), *notes]
     finite = {name: value if math.isfinite(value) else None for name, value in measured.items()}
     facts = {"query": link, "values": done.experiment.in_force(), "words": " ".join(told), **finite}
-    return [json.dumps(facts), frame, curves]
+    return [json.dumps({**facts, "canvases": ["timeline", "curve"]}), frame, curves]
+
+
+def figure(name: str, changes: dict[str, str], recorded: list[dict[str, Any]]) -> list[Any]:
+    """Compute a figure under the first seed, with `changes` in all its runs: setting -> text.
+
+    Return a sentence on how far its rows are from the recorded ones, and its frame.
+    """
+    import lessons
+    from experiments.execution.run import run
+    from experiments.viewer.canvases import figure
+    from experiments.viewer.look import guess
+    from lessons.seeds import Seeded
+
+    chapter, _, short = name.partition(".")
+    drawn = lessons.figures(chapter)[short]
+    rows = drawn.rows(Seeded(start=lambda one: run(one.change(**changes) if changes else one)))
+    look = drawn.look or guess(recorded)
+    frame = figure.frame(rows, look, (), drawn.question, f"{name}, here")
+    return [json.dumps({"words": distance(rows, recorded, look.y), "canvases": ["curve"]}), frame]
+
+
+def distance(rows: list[dict[str, Any]], recorded: list[dict[str, Any]], columns: tuple[str, ...]) -> str:
+    """Return a sentence on how far these columns of a figure are from the recorded ones, row by row.
+
+    >>> distance([{"s": 1.0}, {"s": 3.0}], [{"s": 1.0}, {"s": 2.0}], ("s",))
+    'With the first seed, s is 1 to 1.5 times what was recorded.'
+    """
+    if len(rows) != len(recorded):
+        return f"Here the figure has {len(rows)} rows; {len(recorded)} were recorded."
+    return f"With the first seed, {'; '.join(_apart(rows, recorded, name) for name in columns)}."
+
+
+def _apart(rows: list[dict[str, Any]], recorded: list[dict[str, Any]], column: str) -> str:
+    pairs = [(row[column], old[column]) for row, old in zip(rows, recorded, strict=True)]
+    if all(new == old or math.isclose(new, old, rel_tol=SAME_ROWS) for new, old in pairs):
+        return f"{column} is within {100 * SAME_ROWS:g} % of what was recorded"
+    ratios = [new / old for new, old in pairs if old and math.isfinite(new / old)]
+    if not ratios:
+        return f"{column} is not a multiple of what was recorded"
+    return f"{column} is {min(ratios):.3g} to {max(ratios):.3g} times what was recorded"
+
+
+def predict(chapter: str, question: str, parameters: dict[str, Any]) -> list[Any]:
+    """Compute the answer to a question, one of a chapter's answers.py, under the first seed."""
+    from lessons.seeds import Seeded
+
+    answers = importlib.import_module(f"lessons.{chapter}.answers")
+    return [json.dumps({"answer": getattr(answers, question)(Seeded(), **parameters)})]
 
 
 def words(measured: dict[str, float], recorded: dict[str, float] | None) -> str:
@@ -121,4 +171,4 @@ def check(chapter: str, source: str, seed: int | None = None) -> list[Any]:
     return [json.dumps(facts)]
 
 
-DO = {"run": run, "check": check}
+DO = {"run": run, "figure": figure, "predict": predict, "check": check}

@@ -120,10 +120,37 @@ def test_the_playground_runs_any_algorithm_and_its_address_repeats_the_run(tab):
     assert again.evaluate(COMPUTED)["seconds"] == first["seconds"]
 
 
+@pytest.mark.parametrize("name", ["compression.latency_floor", "overlap.bucket_size"])
+def test_a_figure_tried_in_a_chapter_has_the_recorded_numbers_until_a_setting_is_changed(tab, name):
+    page = tab(f"{name.partition('.')[0]}.html")
+    box = page.locator(f"[data-try='{name}']")
+    assert "within" in box.evaluate(COMPUTED)["words"]
+    box.locator("[name=latency]").evaluate("field => { field.value = '0.0002'; }")
+    assert "times what was recorded" in box.evaluate(COMPUTED)["words"]
+    assert box.locator(".plot:not([hidden])").count() == 1
+
+
+ANSWERED = """box => new Promise((done) => {
+  box.addEventListener("computed", ({ detail }) => done(detail), { once: true });
+  box.querySelector("[name=guess]").checked = true;
+  box.querySelector("form").requestSubmit();
+  box.querySelector(".told .try button").click();
+})"""
+
+
+@pytest.mark.parametrize("chapter", ["sgd", "averaging"])
+def test_a_prediction_is_answered_by_the_readers_own_run(tab, chapter):
+    page = tab(f"{chapter}.html")
+    item = next(one for one in lessons.chapter(chapter).items if one.live and one.choices)
+    box = page.locator(f".question[data-place=predict][data-item={item.name}]")
+    found = box.evaluate(ANSWERED)
+    assert found["answer"] == box.evaluate("box => box.drawn.answer")
+    assert "as recorded" in box.locator(".told .outcome").text_content()
+
+
 GRADED = """([box, source]) => new Promise((done) => {
   box.addEventListener("computed", ({ detail }) => done(detail), { once: true });
-  const area = box.querySelector("textarea");
-  area.value = source;
+  box.editor.value = source;
   [...box.querySelectorAll("button")].find((one) => one.textContent === "Check").click();
 })"""
 
@@ -132,12 +159,55 @@ def test_an_exercise_is_graded_in_the_page_and_an_endless_loop_is_ended(tab):
     page = tab("stragglers.html")
     box = page.locator("[data-exercise]")
     box.get_by_role("button", name="Write it here").click()
+    box.locator(".cm-content").wait_for()
     solution = (lessons.chapter("stragglers").folder / "solution.py").read_text("utf-8")
     good = page.evaluate(GRADED, [box.element_handle(), solution])
     assert good["score"] == 100 and page.evaluate("reader.document.scores.stragglers.score") == 100
     bad = page.evaluate(GRADED, [box.element_handle(), "def server(comm, task, s):\n    return s.backup\n"])
     assert bad["score"] == 0 and "s has backups and learning_rate, no backup in line 2" in bad["error"]
-    box.locator("textarea").fill("while True:\n    pass\n")
+    box.evaluate("box => { box.editor.value = 'while True:\\n    pass\\n'; }")
     box.get_by_role("button", name="Check").click()
     box.get_by_text("is there an endless loop?").wait_for()
     assert page.evaluate(GRADED, [box.element_handle(), solution])["score"] == 100
+
+
+def test_tab_indents_in_the_editor_and_leaves_it_after_escape(tab):
+    page = tab("stragglers.html")
+    box = page.locator("[data-exercise]")
+    box.get_by_role("button", name="Write it here").click()
+    box.locator(".cm-content").wait_for()
+    page.keyboard.press("Tab")
+    assert box.evaluate("box => box.editor.value").startswith('    """')
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Check"
+    page.reload()
+    box.get_by_role("button", name="Write it here").click()
+    box.locator(".cm-content").wait_for()
+    assert box.evaluate("box => box.editor.value").startswith('    """')  # the draft is kept
+
+
+def test_without_its_script_the_editor_is_a_plain_text_area(tab):
+    page = tab("stragglers.html")
+    page.route("**/codemirror.js", lambda route: route.abort())
+    box = page.locator("[data-exercise]")
+    box.get_by_role("button", name="Write it here").click()
+    box.locator("textarea").wait_for()
+    assert "def server(" in box.evaluate("box => box.editor.value")
+
+
+def test_an_exercise_whose_check_takes_minutes_says_so_and_has_no_button(tab):
+    box = tab("choosing.html").locator("[data-exercise]")
+    assert "several minutes" in box.text_content() and not box.get_by_role("button").count()
+
+
+@pytest.mark.parametrize("chapter", ["collectives", "pipelines", "pipelined_backprop"])
+def test_other_solutions_earn_every_mark_in_the_page(tab, chapter):
+    page = tab(f"{chapter}.html")
+    box = page.locator("[data-exercise]")
+    box.get_by_role("button", name="Write it here").click()
+    box.locator(".cm-content").wait_for()
+    folder = lessons.chapter(chapter).folder
+    for name, score in {"exercise.py": 0, "solution.py": 100}.items():
+        graded = page.evaluate(GRADED, [box.element_handle(), (folder / name).read_text("utf-8")])
+        assert graded["score"] == score, graded["error"]

@@ -20,7 +20,7 @@ from experiments.specification.experiment import Experiment
 from kernels import compiler
 from lessons import markup
 from lessons.grading import grader
-from lessons.live import archive, bytecode, distribution, fields
+from lessons.live import archive, bytecode, distribution, fields, tries
 from tests.sources import ROOT
 
 PYTHON = ROOT / "lessons" / "live" / "python"
@@ -144,6 +144,41 @@ def test_that_kernels_are_not_compiled_is_said_of_the_page_and_not_of_each_run(m
     assert any("Numba" in note for note in run(Experiment.from_query(query)).notes)
     answer, *_ = engine().run(query)
     assert "Numba" not in json.loads(answer)["words"]
+
+
+def test_a_figure_is_computed_with_other_settings_and_says_how_far_its_numbers_are_from_the_recorded_ones():
+    name, names = "compression.latency_floor", ("workers", "latency")
+    recorded = tries.figure_trial(lessons.recorded_figure(name), names)["recorded"]
+    same, frame = engine().figure(name, {}, recorded)
+    assert "within" in json.loads(same)["words"] and len(frame) > 100
+    quick, _ = engine().figure(name, {"latency": "0.0001"}, recorded)
+    assert "times what was recorded" in json.loads(quick)["words"]
+    assert engine().distance([{"s": 1.0}, {"s": 3.0}], [{"s": 1.0}, {"s": 2.0}], ("s",)).count("1 to 1.5 times") == 1
+
+
+def test_the_runs_of_a_figure_agree_on_each_setting_that_its_author_lets_readers_try():
+    tried = [
+        (block.figure, block.tries)
+        for chapter in lessons.written_chapters()
+        for block in chapter.blocks()
+        for block in (block.blocks if isinstance(block, markup.Fold) else [block])
+        if isinstance(block, markup.LiveFigure) and block.tries
+    ]
+    assert len(tried) >= 5
+    for name, settings in tried:
+        trial = tries.figure_trial(lessons.recorded_figure(name), settings)
+        assert 2 <= len(trial["fields"]) <= 4 and trial["recorded"]
+    with pytest.raises(ValueError, match="agree on compression"):
+        tries.figure_trial(lessons.recorded_figure("compression.latency_floor"), ("compression",))
+
+
+def test_the_page_answers_a_question_as_the_book_does():
+    chapter = lessons.chapter("stragglers")
+    item = chapter.item("elsewhere")
+    parameters = item.prediction(0)
+    assert item.live
+    (answer,) = engine().predict("stragglers", item.answer, parameters)
+    assert json.loads(answer)["answer"] == chapter.golden.answer("elsewhere", parameters)
 
 
 def test_a_mistake_is_answered_with_its_sentence():

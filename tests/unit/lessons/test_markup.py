@@ -52,6 +52,13 @@ def test_figures_code_and_predictions_stand_between_texts():
     assert code.path == "lessons/markup.py" and code.source.startswith("def source(")
 
 
+def test_a_figure_may_name_settings_to_try_and_is_the_same_figure():
+    (block,) = parts("{{ speed try=workers,batch }}")
+    assert block == markup.LiveFigure("here.speed", ("workers", "batch"))
+    for names in (markup.figure_names, markup.shown_figures, markup.numbered_items):
+        assert [*names("{{ speed try=workers,batch }}", "here")] == ["here.speed"]
+
+
 def test_formulas_and_blocks_of_code_keep_their_braces():
     text = '$\\frac{{a}}{{b}}$ and {x}\n\n```\n{{ speed }}\n{{ value("a.b") }}\n```'
     assert parts(text) == [markup.Text(text)]
