@@ -148,7 +148,7 @@ class Learned {
     this.said.setAttribute("aria-live", playing ? "off" : "polite");
     const more = frame.guesses?.kind === "text" ? " The model continues a held-out text:" : "";
     this.said.replaceChildren(whole(words + more), make("span", { className: "spoken" }, ` ${this.spell(model)}`));
-    if (!playing) this.line.tell(words);
+    if (!playing || !this.line.box.ariaValueNow) this.line.tell(words);
   }
 
   // "7 of these 9", or "" where guesses are not right or wrong.

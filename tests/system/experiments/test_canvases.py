@@ -783,6 +783,7 @@ def test_the_line_of_learning_is_a_slider_on_the_clock(drawn):
     tried = done.evaluations["seconds"]
     page = drawn("timeline", timeline.frame(done, "it"))
     line = page.get_by_role("slider")
+    expect(line).to_have_attribute("aria-valuetext", re.compile("^At the end: "))
     line.focus()
     page.keyboard.press("Home")
     for _ in range(3):
