@@ -39,7 +39,7 @@ def _who(run: Run) -> str:
     busy = run.trace.busy()[e.servers :]
     name = lane_names(run)[e.servers].split()[0]
     memory = catalogue.ALGORITHMS[e.algorithm].family == "shared_memory"
-    if e.cluster == "simulated" and e.per_node == 1 and not e.servers and not memory:
+    if name == "worker" and e.cluster == "simulated" and e.per_node == 1 and not e.servers and not memory:
         name = "machine"  # each rank is one
     if len(busy) == 1:
         return f"The {name}"

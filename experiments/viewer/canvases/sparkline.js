@@ -15,9 +15,9 @@ class Sparkline {
     const seek = ({ clientX, clientY }) => this.seek(this.time(within(box, { clientX, clientY })[0]));
     box.addEventListener("pointerdown", (event) => { box.setPointerCapture(event.pointerId); seek(event); });
     box.addEventListener("pointermove", (event) => { if (box.hasPointerCapture(event.pointerId)) seek(event); });
-    const go = (way) => () => this.seek(this.next(way)), end = () => this.seek(this.timeline.total);
+    const go = (way) => () => this.seek(this.next(way)), last = () => this.seek(this.timeline.end);
     obey(box, {
-      ArrowRight: go(1), ArrowUp: go(1), ArrowLeft: go(-1), ArrowDown: go(-1), Home: () => this.seek(0), End: end,
+      ArrowRight: go(1), ArrowUp: go(1), ArrowLeft: go(-1), ArrowDown: go(-1), Home: () => this.seek(0), End: last,
       " ": () => this.timeline.play(), Escape: () => this.timeline.leave(),
     });
   }
@@ -27,22 +27,23 @@ class Sparkline {
 
   stop() { this.surface.stop(); }
 
-  x(time) { return GUTTER + (time / this.timeline.total) * this.plot; }
-  time(x) { return ((x - GUTTER) / this.plot) * this.timeline.total; }
+  // What follows the end of a run, ranks that wait for ever, is no part of the line.
+  x(time) { return GUTTER + Math.min(1, time / this.timeline.end) * this.plot; }
+  time(x) { return ((x - GUTTER) / this.plot) * this.timeline.end; }
 
-  seek(time) { this.timeline.clock.set(Math.max(0, Math.min(time, this.timeline.total)), this); }
+  seek(time) { this.timeline.clock.set(Math.max(0, Math.min(time, this.timeline.end)), this); }
 
   // The evaluation after the moment of the clock, or with -1 the one before; without a moment the first or the last.
   next(way) {
-    const { at } = this.learned.frame, { cursor, total } = this.timeline, slack = total * 1e-6;
-    const now = cursor ?? (way > 0 ? -1 : total + 1);
+    const { at } = this.learned.frame, { cursor, end } = this.timeline, slack = end * 1e-6;
+    const now = cursor ?? (way > 0 ? -1 : end + 1);
     return (way > 0 ? at.find((one) => one > now + slack) : at.findLast((one) => one < now - slack)) ?? now;
   }
 
   draw(g, width, height) {
     const { frame } = this.learned;
     if (!frame) return;
-    const { from, to, total, cursor } = this.timeline, page = pageColours(this.box), { plot } = this, bottom = height - TIMES;
+    const { from, to, total, end, cursor } = this.timeline, page = pageColours(this.box), { plot } = this, bottom = height - TIMES;
     g.fillStyle = page.panel;
     g.fillRect(GUTTER, 0, plot, bottom);
     if (to - from < total * 0.999) {
@@ -53,8 +54,8 @@ class Sparkline {
     g.fillStyle = page.muted;
     g.fillText("0 s", GUTTER, bottom + 4);
     g.textAlign = "right";
-    g.fillText(inSeconds(total), GUTTER + plot, bottom + 4);
-    const now = this.learned.now(), shown = cursor ?? total;
+    g.fillText(inSeconds(end), GUTTER + plot, bottom + 4);
+    const now = this.learned.now(), shown = cursor ?? end;
     this.lines().forEach(({ name, values, least, most, dash, words }, n, all) => {
       const y = (value) => 4 + (bottom - 8) * (1 - (Math.max(least, Math.min(value, most)) - least) / (most - least || 1));
       const colour = edgeOf(CURVES[name], page), middle = (bottom / all.length) * (n + 0.5);
@@ -92,8 +93,8 @@ class Sparkline {
 
   // Say the moment as a slider does.
   tell(words) {
-    const { total, cursor } = this.timeline;
-    const said = { valuemin: 0, valuemax: total, valuenow: cursor ?? total, valuetext: words };
+    const { end, cursor } = this.timeline;
+    const said = { valuemin: 0, valuemax: end, valuenow: Math.min(cursor ?? end, end), valuetext: words };
     for (const [name, value] of Object.entries(said)) this.box.setAttribute(`aria-${name}`, value);
   }
 }

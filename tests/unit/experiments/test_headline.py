@@ -55,6 +55,7 @@ def test_threads_of_one_memory_and_workers_of_a_server_are_no_machines():
     assert " worker computes" in said(algorithm="hogwild", workload="sparse")[0]
     assert " worker computes" in said(algorithm="asgd")[0]
     assert " machine computes" not in said(per_node=2)[0]
+    assert " stage computes" in said(algorithm="gpipe")[0]
 
 
 def test_nobody_waits_is_said_only_where_nobody_does():
