@@ -44,8 +44,8 @@ def elements_sent(shape, s):
 def notes(e):
     if e.data.get("model") == "cnn":
         yield (
-            "Convolutions hardly align with random errors, because all positions share their weights (Bartunov et al., "
-            "NeurIPS 2018); use a learning rate of 0.02 at most, or model cnn_bn."
+            "Convolutions hardly align with random errors (Refinetti et al., ICML 2021, on direct ones); use a rate "
+            "of 0.02 at most, or model cnn_bn."
         )
 
 

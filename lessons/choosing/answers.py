@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from lessons.choosing.case import Case
-from lessons.choosing.experiments.digits import TRIED, to_the_loss
+from lessons.choosing.experiments.digits import TRIED, on_average
 from lessons.choosing.experiments.replicas import where_to_cut
 from lessons.choosing.experiments.seconds import tensor_cores
 from lessons.choosing.strategies import CLOSED_FORMS, fits
@@ -21,23 +21,25 @@ def per_weight(run, side: int) -> int:
 
 def fastest(run, what: str) -> str:
     """Return the strategy with the most samples per second of those that fit."""
-    network = NAMED[what.partition("over ")[2]]
+    network = NAMED[what.partition("over ")[2].partition(",")[0]]
     case = Case("VGG-16", "V100", network, batch=32) if "VGG" in what else Case("GPT-2 XL", "V100", network, batch=1)
-    allowed = (name for name in CLOSED_FORMS if fits(case, name))
+    allowed = [name for name in CLOSED_FORMS if fits(case, name) and not ("every step" in what and name == "local SGD")]
     return min(allowed, key=lambda name: CLOSED_FORMS[name](case)).split()[0]
 
 
 def cut(run, network: str, precision: str) -> str:
     """Return PipeDream's plan for VGG-16 on eight machines."""
-    return value(where_to_cut.rows(run), "plan", model="VGG-16", network=NAMED[network], precision=precision)
+    return value(
+        where_to_cut.rows(run), "plan", model="VGG-16", network=NAMED[network], precision=precision.split(",")[0]
+    )
 
 
 def faster(run, strategy: str) -> str:
     """Return how much tensor cores increase the samples per second of VGG-16: "eight", "most" of it, or "two"."""
     case = "VGG-16, V100, EDR" if "InfiniBand" in strategy else "VGG-16, V100, 10GbE"
-    name = "one machine" if strategy == "one machine" else "overlapped"
+    name = "local SGD" if "average" in strategy else "overlapped"
     times = value(tensor_cores.rows(run), "faster", case=case, strategy=name)
-    return "eight" if times > 7.5 else "most" if times > 4 else "two"
+    return "eight" if times > 7 else "most" if times > 4 else "two"
 
 
 def states(run, ranks: int, stage: int) -> float:
@@ -49,12 +51,12 @@ def states(run, ranks: int, stage: int) -> float:
 def samples(run, method: str) -> float:
     """Return how many times the samples of one machine eight workers need."""
     name = "local SGD, 16" if "16" in method else "doubling"
-    return to_the_loss(run, name, network="ideal")[1] / to_the_loss(run, "one machine", network="ideal")[1]
+    return on_average(run, name, network="ideal")[1] / on_average(run, "one machine", network="ideal")[1]
 
 
 def first(run, latency: int) -> str:
     """Return the strategy that reaches the loss first; "every" if it exchanges something in every step."""
-    name = min(TRIED, key=lambda name: to_the_loss(run, name, latency=latency / US)[0])
+    name = min(TRIED, key=lambda name: on_average(run, name, latency=latency / US)[0])
     return "every" if name in ("doubling", "server") else name
 
 

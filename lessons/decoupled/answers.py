@@ -1,6 +1,6 @@
 """Answers to the quiz on decoupled learning: closed forms, and the chapter's own measurements."""
 
-from lessons.decoupled.experiments import at_best, errors, final_loss, lately, races, stacks
+from lessons.decoupled.experiments import at_best, errors, lately, races, stacks
 from theory.delay import largest_rate
 
 
@@ -48,7 +48,7 @@ def angle(run, when: str, layers: str) -> str:
     """Return the range in which the angle between a step and the gradient is."""
     steps = 0 if "first" in when else 300
     degrees = errors.angle(run, steps, direct=True, hidden="hidden" in layers)
-    return "right" if abs(degrees - 90) < 10 else "acute" if 35 < degrees < 75 else "small"
+    return "right" if abs(degrees - 90) < 10 else "acute" if 35 < degrees <= 80 else "small"
 
 
 def race(run, method: str) -> str:
@@ -68,10 +68,10 @@ def control(run, data: str, rival: str) -> str:
 
 
 def _end(run, method, spirals=False):
-    """Return the final loss of a method of the race, or on spirals, at its best rate."""
+    """Return the held-out loss of a method of the race, or on spirals, at its best rate."""
     where, methods = (races.SPIRALS, races.ON_SPIRALS) if spirals else (races.RACING, races.RACE)
     values, rates = methods[method]
-    return final_loss(at_best(run, rates, **where, **values)[1])
+    return at_best(run, rates, **where, **values)[1].summary["held_out_loss"]
 
 
 def cnn(run, method: str) -> str:

@@ -1,6 +1,8 @@
 """PipeDream and stale weights: what a pipeline that never empties costs in learning, memory and network."""
 
+from collections import deque
 from functools import partial
+from math import inf
 
 import numpy as np
 
@@ -9,9 +11,11 @@ from experiments.measure.profile import price_profile
 from lessons.figure import Look, column, figure, is_rising, matching, ratio, value
 from lessons.pipedream.gradients import PLACES, distance
 from lessons.pipelined_backprop.experiments import TRIED, at_best, best, loss_in_slots
+from lessons.pipelined_backprop.slots import updates
 from theory.partition_pipedream import partition
 from tracing import COMPUTE, HELD, UPDATE
 from workloads import digits
+from workloads.budget import RECENT
 
 SMOOTH = "1e9:1e15:0"  # a device that takes time for arithmetic and nothing else
 EXACT = {"network": "ideal", "precision": "float64", "evaluations": 1}  # runs that rounding does not change
@@ -37,11 +41,49 @@ def loss_after(run, how, stages):
     return tail(run(**how, workers=stages, momentum=0.9, learning_rate=0.003, steps=300, **DEEP))
 
 
-def to_a_loss(run, how, rate, momentum):
-    """Return the (mini-batches, seconds) that four stages take to a loss of 0.5; infinite beyond 400 mini-batches."""
-    done = run(**how, workers=4, momentum=momentum, learning_rate=rate, steps=400, target_loss=0.5, **DEEP)
-    steps, seconds = done.summary["steps"], done.summary["seconds"]
-    return (steps, seconds) if done.status == "finished" and steps < 400 else (float("inf"), float("inf"))
+IN_SLOTS = {  # on how many stages their weights can be computed on one machine, and how
+    "GPipe": (1, {}),
+    "stash": (4, {"hops": 1, "stash": True}),
+    "2BW": (2, {"hops": 1, "stash": True, "vertical": True}),  # every weight is one update late
+}
+LOW, MOST = 0.5, 400  # the loss to reach, and the mini-batches it may take
+
+
+def to_a_loss(run, method, rate, momentum, clock):
+    """Return the (mini-batches, seconds) that four stages take to LOW; infinite beyond MOST mini-batches.
+
+    Where weights are computed in slots, `clock` says how long that many mini-batches take.
+    """
+    if method in IN_SLOTS:
+        steps = _steps_in_slots(run.seed, *IN_SLOTS[method], rate, momentum)
+        return (steps, clock(steps)) if steps < MOST else (inf, inf)
+    done = run(**TIMED[method], workers=4, momentum=momentum, learning_rate=rate, steps=MOST, target_loss=LOW, **DEEP)
+    reached = done.status == "finished" and done.summary["steps"] < MOST
+    return (done.summary["steps"], done.summary["seconds"]) if reached else (inf, inf)
+
+
+def _steps_in_slots(seed, stages, how, rate, momentum):
+    """Return the mini-batches until the mean loss of the last RECENT is LOW, or MOST."""
+    workload = digits.build(
+        digits.Settings(model="residual", depth=14, width=32, activation="tanh"), np.dtype("float64")
+    )
+    recent = deque(maxlen=RECENT)
+    with np.errstate(all="ignore"):
+        trained = updates(workload, stages, rate, steps=MOST, batch=32, seed=seed, momentum=momentum, **how)
+        for step, one in enumerate(trained, start=1):
+            recent.append(one.loss)
+            if not np.isfinite(one.loss):
+                break
+            if len(recent) == RECENT and np.mean(recent) <= LOW:
+                return step
+    return MOST
+
+
+def clock(run, method):
+    """Return a function that returns the seconds of this many mini-batches, from two short runs on four stages."""
+    values = {**TIMED[method], **DEEP, "workers": 4, "learning_rate": 0.001}
+    few, many = (run(**values, steps=steps).summary["seconds"] for steps in (20, 60))
+    return lambda steps: few + (steps - 20) * (many - few) / 40
 
 
 def tail(done, last=60):
@@ -426,14 +468,16 @@ def who_learns_first(run):
     """Digits, 16 layers in 4 stages, until the mean loss of 20 mini-batches is 0.5.
 
     Mini-batches are 32 samples for all; GPipe and 2BW cut each into four micro-batches. The network takes no time. A
-    point is missing where a seed needs more than 400 mini-batches. Half the smallest rate would need twice as many.
+    point is missing where a seed needs more than 400 mini-batches. Weights are computed on one machine, except
+    SpecTrain's. Half the smallest rate would need twice as many.
     """
+    clocks = {method: clock(run, method) for method in TIMED}
     for momentum, rates in RATES.items():
         for rate in rates:
-            for method, how in TIMED.items():
+            for method in TIMED:
                 if rate / (1 - momentum) >= DIVERGES.get(method, np.inf):
                     continue
-                steps, seconds = to_a_loss(run, how, rate, momentum)
+                steps, seconds = to_a_loss(run, method, rate, momentum, clocks[method])
                 yield {"momentum": momentum, "rate": rate, "method": method, "steps": steps, "seconds": seconds}
 
 

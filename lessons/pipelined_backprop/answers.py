@@ -28,7 +28,7 @@ def deeper(run, stages: int, rates: str) -> str:
     small = rates.startswith("Both")
     one, many = (experiments.loss_in_slots(run, n, 0.0016 if small else AT_BEST[n]) for n in (1, stages))
     ratio = many / one
-    return "lower" if ratio < 0.95 else "alike" if ratio < 1.05 else "higher" if ratio < 5 else "far"
+    return "lower" if ratio < 0.9 else "alike" if ratio < 1.1 else "higher" if ratio < 5 else "far"
 
 
 def edge(run, stages: int) -> float:

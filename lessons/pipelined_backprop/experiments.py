@@ -32,8 +32,13 @@ def loss_in_slots(run, stages, rate, last=30, **how):
     """
     workload = workloads.find("digits").build(digits.Settings(**RESIDUAL), np.dtype("float32"))
     how = {"momentum": 0.9, "steps": SHORT, "batch": 32, "seed": run.seed} | how
+    losses = []
     with np.errstate(all="ignore"):
-        return _end([one.loss for one in updates(workload, stages, rate, **how)], last)
+        for one in updates(workload, stages, rate, **how):
+            losses.append(one.loss)
+            if not np.isfinite(one.loss):
+                break
+    return _end(losses, last)
 
 
 def _end(losses, last):

@@ -11,7 +11,7 @@ that the first one met. Weights are the pipeline's, up to rounding.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,18 +30,19 @@ class Update(NamedTuple):
 
 
 def updates(
-    workload, stages: int, rate: float, *, steps: int, batch: int, seed: int, hops: int = 2, stash: bool = False,
-    vertical: bool = False, momentum: float = 0.0, divided: bool = False,
+    workload, stages: int, rate: float | Sequence[float], *, steps: int, batch: int, seed: int, hops: int = 2,
+    stash: bool = False, vertical: bool = False, momentum: float = 0.0, divided: bool = False,
 ) -> Iterator[Update]:  # fmt: skip
     """Yield the updates of a pipeline of `stages`.
 
-    With a `stash` both passes read what the forward met. `vertical`: all stages are as late as the first. `divided`:
-    the rate of a stage is divided by its delay plus one.
+    `rate` is that of all stages, or has one for each. With a `stash` both passes read what the forward met. `vertical`:
+    all stages are as late as the first. `divided`: the rate of a stage is divided by its delay plus one.
     """
     parts = workload.split(stages)
     late = [hops * (stages - 1 - (0 if vertical else s)) for s in range(stages)]
     versions = [deque([part.start(seed)], maxlen=d + 1) for part, d in zip(parts, late, strict=True)]  # oldest first
-    rates = [rate / (d + 1) if divided else rate for d in late]
+    given = rate if isinstance(rate, Sequence) else [rate] * stages
+    rates = [one / (d + 1) if divided else one for one, d in zip(given, late, strict=True)]
     velocities = [0 * mine[0] for mine in versions]
     stream = Batches(workload.samples, batch, seed=seed, shuffle=workload.shuffle)
     for _ in range(steps):

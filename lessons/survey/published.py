@@ -1,6 +1,8 @@
 """Numbers of papers that this book computes again: theirs as printed, ours from the rows of a figure or a closed form.
 
-Source: Seide, Fu, Droppo, Li & Yu, ICASSP 2014, abstract: a network of 46M parameters and mini-batches of 1,024.
+Source: Seide, Fu, Droppo, Li & Yu, ICASSP 2014, abstract: a network of 46M parameters and mini-batches of 1,024. Its
+other number, that splitting the model is best on 3 GPUs, is not computed here. It depends on the widths of the layers
+and on what a message costs, and the abstract, which is all that we found of the paper, has neither.
 """
 
 from collections.abc import Callable

@@ -29,7 +29,7 @@ RANKS = 8
         "and from 25 gigabits on it gets eight replicas of everything": lambda rows: (
             _plans(rows, "float32") == ["7-1", "7-1", *3 * "8"]
         ),
-        "with tensor cores it keeps the 7-1 even at 25 gigabits, over 3 times as fast as eight replicas": lambda rows: (
+        "with tensor cores its plan is 7-1 at 25 gigabits, too, over 3 times as fast as eight replicas": lambda rows: (
             _plans(rows, "mixed")[1:] == ["7-1", "7-1", "8", "8"]
             and _speed_ups(rows, "25GbE", "mixed")[0] > 3 * _speed_ups(rows, "25GbE", "mixed")[1]
         ),

@@ -8,7 +8,7 @@ STACKED = {
     "frozen": (FROZEN, (0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6)),
     "own loss": ({"algorithm": "greedy"}, (0.1, 0.2, 0.4, 0.8, 1.6)),
     "guesses with labels": ({"algorithm": "dni"}, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)),
-    "guesses": ({"algorithm": "dni", "labels": False}, (0.05, 0.1, 0.2, 0.4)),
+    "guesses": ({"algorithm": "dni", "labels": False}, (0.05, 0.1, 0.2, 0.4, 0.8)),
 }
 
 
@@ -32,6 +32,9 @@ STACKED = {
             value(rows, "accuracy", learning="frozen", modules=8)
             > value(rows, "back-propagation", learning="frozen", modules=8) - 0.06
         ),
+        "a linear classifier on the pixels is less than 3 points below back-propagation": lambda rows: all(
+            row["pixels"] > row["back-propagation"] - 0.03 for row in rows
+        ),
         "without labels four modules end below four with labels": lambda rows: (
             value(rows, "accuracy", learning="guesses", modules=4)
             < value(rows, "accuracy", learning="guesses with labels", modules=4)
@@ -46,18 +49,20 @@ STACKED = {
             > value(rows, "accuracy", learning="own loss", modules=2) - 0.05
         ),
     },
-    look=Look("modules", ("accuracy",), "learning", theory=("back-propagation",), log="x"),
+    look=Look("modules", ("accuracy",), "learning", theory=("back-propagation", "pixels"), log="x"),
 )
 def stacked_guesses(run):
     """Digits, a residual model of eight layers, 80 steps of 128 images: held-out accuracy, each at the rate of those
     tried, a factor of two apart, with the lowest training loss. frozen is the control: all modules but the last one
-    keep their initial weights."""
+    keep their initial weights. pixels: one linear layer, and no other."""
     whole, _ = best_of_rates(run, {"algorithm": "layer_wise"}, (0.1, 0.2, 0.4), 1)
+    linear = WIDE | {"model": "mlp", "hidden": ""}
+    _, pixels = at_best(run, (1.6, 3.2, 6.4, 12.8), algorithm="sgd", workers=1, steps=80, evaluations=1, **linear)
     for learning, (method, rates) in STACKED.items():
         for modules in (2, 4, 8):
             accuracy, rate = best_of_rates(run, method, rates, modules)
             yield {"learning": learning, "modules": modules, "accuracy": accuracy, "back-propagation": whole,
-                   "rate": rate}  # fmt: skip
+                   "pixels": float(pixels.evaluations["accuracy"][-1]), "rate": rate}  # fmt: skip
 
 
 def best_of_rates(run, method, rates, modules) -> tuple[float, float]:
