@@ -63,7 +63,8 @@ def from_csv(content: bytes, file: str) -> Table:
         del usable[0]
     if len(usable) < 2:
         why = f": {' '.join(notes)}"[:300] if notes else "."
-        raise ValueError(f"{file} has {len(usable)} usable columns, but features and a label are needed{why}")
+        many = f"{len(usable)} usable column{'s' * (not usable)}"
+        raise ValueError(f"{file} has {many}, but features and a label are needed{why}")
     notes += [note for column in usable for note in column.notes]
     return Table(
         tuple(column.name for column in usable),

@@ -76,7 +76,7 @@ def topology(shown: Sequence[AnyShown]) -> go.Figure:
     figure.add_scatter(  # where the pointer finds a link, and its bytes are written if there are few
         x=((x[a] + x[b]) / 2).astype(np.float32), y=((y[a] + y[b]) / 2).astype(np.float32),
         mode="markers+text" if len(a) <= 12 else "markers",
-        text=[_aside(where, units.size(size)) for where, size in zip(beside, moved, strict=True)],
+        text=[_aside(where, _moved(table[s, d], table[d, s])) for where, s, d in zip(beside, a, b, strict=True)],
         marker={"size": 12, "opacity": 0}, textposition=beside,
         customdata=[
             "<br>".join(f"{names[s]} to {names[d]}: {units.size(table[s, d])}" for s, d in ((i, j), (j, i)))
@@ -105,6 +105,15 @@ def _beside(x0: float, y0: float, x1: float, y1: float) -> str:
     if min(abs(along), abs(up)) < 0.2 * max(abs(along), abs(up)):  # vertical, or horizontal
         return "middle right" if abs(along) < abs(up) else "top center"
     return "top right" if along * up < 0 else "bottom right"
+
+
+def _moved(there: float, back: float) -> str:
+    """Return what a link carries: "1.64 MB each way", or one number if it carries something one way only."""
+    if not (there and back):
+        return units.size(max(there, back))
+    if units.size(there) == units.size(back):
+        return f"{units.size(there)} each way"
+    return f"{units.size(there + back)} both ways"
 
 
 def _aside(where: str, label: str) -> str:

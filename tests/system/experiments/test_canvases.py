@@ -747,6 +747,44 @@ def test_workers_that_stand_on_the_model_are_said_to_and_words_stand_beside_a_pi
     assert words["x"] > stage["x"] + stage["width"] and words["y"] < stage["y"] + stage["height"]
 
 
+SPY = """() => {
+  const pen = CanvasRenderingContext2D.prototype, { fillText, arc, fillRect } = pen;
+  window.spied = { texts: [], begins: [], squares: [] };
+  pen.fillText = function (...all) { spied.texts.push(all[0]); return fillText.apply(this, all); };
+  pen.arc = function (...all) { if (all[2] === 2.5) spied.begins.push(all.slice(0, 2)); return arc.apply(this, all); };
+  pen.fillRect = function (...all) {
+    if (all[2] === all[3] && all[2] > 100) spied.squares.push(all);
+    return fillRect.apply(this, all);
+  };
+}"""
+"""Note the words that canvases draw, where paths begin, and squares as large as a lens."""
+
+
+def spied(page, seconds: float) -> dict:
+    """Return what SPY noted while the page was drawn again, for this moment."""
+    expect(page.locator(".status")).to_contain_text("At ")
+    page.evaluate(SPY)
+    page.evaluate(f"lockstepClock.set({seconds})")
+    page.wait_for_function("spied.texts.some((text) => text.startsWith('→'))")
+    return page.evaluate("spied")
+
+
+def test_a_lens_hides_no_beginning_of_a_path_and_magnifies_nothing_that_differs_by_rounding(drawn):
+    e = Experiment.of({"algorithm": "easgd", "slow": "1:5", "steps": 60, "network": "1GbE"})
+    done = run(e)
+    learned = replay.learn(e, done.summary["digest"])
+    seen = spied(drawn("landscape", landscape.frame(done, learned, "it")), done.trace.seconds() * 0.9)
+    ((left, top, size, _),) = {tuple(square) for square in seen["squares"]}
+    assert any(text.startswith("× ") for text in seen["texts"]) and len(seen["begins"]) > 4
+    whole = seen["begins"][: len(seen["begins"]) // 2]  # the others are seen through the lens
+    assert not [at for at in whole if left < at[0] < left + size and top < at[1] < top + size]
+    e = Experiment(workload="quadratic")  # it converges to the last digits
+    done = run(e)
+    learned = replay.learn(e, done.summary["digest"])
+    seen = spied(drawn("landscape", landscape.frame(done, learned, "it")), done.trace.seconds() * 0.9)
+    assert not seen["squares"] and not any(text.startswith("× ") for text in seen["texts"])
+
+
 def at(page, seconds: float):
     """Set the clock of the page's timeline."""
     page.evaluate("seconds => [...lockstepTimelines][0].clock.set(seconds)", seconds)

@@ -318,3 +318,13 @@ def test_the_label_of_a_link_stands_beside_it_however_the_link_runs(made):
     *_, middles, _ = charts.topology([Shown("ring", made(Experiment(workers=4)), 0)]).data
     sides = dict(zip(zip(np.sign(middles.x), np.sign(middles.y), strict=True), middles.textposition, strict=True))
     assert sides[1, 1] == "top right" and sides[-1, 1] == "bottom right"
+
+
+def test_the_label_of_a_link_says_which_ways_its_bytes_go(two, monkeypatch):
+    table = np.zeros((two[0].run.trace.ranks,) * 2)
+    table[0, 1] = table[1, 0] = table[0, 2] = table[0, 3] = 2e6
+    table[3, 0] = 1e6
+    monkeypatch.setattr(Trace, "traffic", lambda _: table)
+    *_, middles, _ = charts.topology(two[:1]).data
+    said = [label.replace("<br>", " ").strip() for label in middles.text]
+    assert said == ["2 MB each way", "3 MB both ways", "2 MB"]  # the busiest first

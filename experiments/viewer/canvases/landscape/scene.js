@@ -4,6 +4,8 @@
 const SIDES = 4 / 3;   // of the ground's picture, width over height
 const GAP = 18;        // px between two pictures
 const LENS = 0.08;     // of the picture's width: workers that are nearer to the model are shown through a lens
+const ONE = 1e-5;      // of the picture's width: workers that are nearer are at the model, but for rounding
+const SEEN = 200;      // places of a path that the lens avoids
 
 class Scene {
   draw(g, width) {
@@ -35,7 +37,7 @@ class Scene {
   drawGround(g, at, colours) {
     this.scene(g, at, this.frame.box, colours, true);
     this.legend(g, at, colours);
-    if (this.near > 0 && this.near < LENS) this.lens(g, at, colours);
+    if (this.magnifies) this.lens(g, at, colours);
     const [across, up] = this.frame.axes;
     this.title(g, at, `→ ${across}   ↑ ${up}`, colours);
   }
@@ -56,7 +58,7 @@ class Scene {
     const dots = this.dots(workers, on, at);
     if (this.frame.tie === "cloud") this.cloud(g, dots, colours);
     if (centre) for (const dot of dots) this.tie(g, centre, dot.true, this.colour(dot.who));
-    if (!whole || !this.near || this.near >= LENS) fan(dots);
+    if (!whole || !this.magnifies) fan(dots);
     else if (dots.length > 1) dots.length = 0; // the lens shows them
     if (centre) this.diamond(g, clamp(centre, at), colours);
     for (const dot of dots) this.dot(g, dot, workers.length, colours);
@@ -65,7 +67,9 @@ class Scene {
     g.strokeRect(at.left + 0.5, at.top + 0.5, at.width - 1, at.height - 1);
   }
 
-  // What is around the model, in the corner that is farthest from it.
+  get magnifies() { return this.near > ONE && this.near < LENS; }
+
+  // What is around the model, in the corner that hides least of the paths.
   lens(g, at, colours) {
     const model = this.stands(this.frame.ranks);
     if (model === null) return;
@@ -73,12 +77,8 @@ class Scene {
     const times = 2 ** Math.round(Math.log2(0.12 / this.near)); // which keeps most dots inside
     const size = Math.min(220, at.width * 0.42), half = (size / at.width / 2) * ((right - left) / times);
     const tall = half * ((top - bottom) / (right - left)) * (at.width / at.height);
-    const x = at.left + ((u - left) / (right - left)) * at.width, y = at.top + at.height - ((v - bottom) / (top - bottom)) * at.height;
-    const corner = {
-      left: x < at.left + at.width / 2 ? at.left + at.width - size - 8 : at.left + 8,
-      top: y < at.top + at.height / 2 ? at.top + at.height - size - 8 : at.top + 8 + (x < at.left + at.width / 2 ? 0 : 28),
-      width: size, height: size,
-    };
+    const on = ([a, b]) => [at.left + ((a - left) / (right - left)) * at.width, at.top + at.height - ((b - bottom) / (top - bottom)) * at.height];
+    const [x, y] = on([u, v]), corner = { ...this.corner(at, size, on), width: size, height: size };
     const reach = Math.max(5, size / times / 2);
     g.strokeStyle = colours.text;
     g.globalAlpha = 0.6;
@@ -92,7 +92,21 @@ class Scene {
     g.strokeRect(corner.left + 0.5, corner.top + 0.5, size - 1, size - 1);
     lettering(g, 11, "left", "alphabetic");
     g.fillStyle = colours.text;
-    g.fillText(`× ${times}`, corner.left + 6, corner.top + size - 6);
+    g.fillText(`× ${times.toLocaleString("en")}`, corner.left + 6, corner.top + size - 6);
+  }
+
+  // The corner {left, top} of the picture `at` in which a square hides fewest places of the whole paths.
+  corner(at, size, on) {
+    const places = [...this.paths.values()].flatMap(({ place }) => {
+      const every = Math.ceil(place.length / SEEN);
+      return place.filter((_, i) => i % every === 0 || i === place.length - 1).map((one) => on(this.point(one)));
+    });
+    const corners = [8, at.width - size - 8].flatMap((left) => [at.height - size - 8, left > 8 ? 8 : 36].map((top) => {
+      const corner = { left: at.left + left, top: at.top + top };
+      const inside = ([x, y]) => x > corner.left && x < corner.left + size && y > corner.top && y < corner.top + size;
+      return { ...corner, hidden: places.filter(inside).length };
+    }));
+    return corners.reduce((best, one) => (one.hidden < best.hidden ? one : best));
   }
 }
 
