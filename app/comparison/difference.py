@@ -11,6 +11,7 @@ from experiments.runs.seeds import seed_figure
 from experiments.specification.experiment import Experiment
 from experiments.viewer import curves
 from experiments.wording import units
+from experiments.wording.rank_names import training_role
 from experiments.wording.sentences import capital, join_words
 from tracing import COMPUTE, KINDS
 
@@ -150,7 +151,8 @@ def _dearer(before: Run, now: Run) -> str:
     if not more:
         return ""
     spent = [f"{VERBS[kind]} {units.seconds(has[kind])} instead of {units.seconds(was[kind])}" for kind in more]
-    told = f"on average a rank {join_words(spent)}"
+    role = training_role(now.experiment, now.trace.ranks)
+    told = f"on average a {role} {join_words(spent)}"
     if "compute" in more and abs(_ratio(before.summary["flops"], now.summary["flops"]) - 1) < SAME_WORK:
         then, passes = (units.count(int((run.trace.spans["kind"] == COMPUTE).sum())) for run in (before, now))
         told += (

@@ -165,6 +165,11 @@ QUANTITIES = {
         rf"^[Ss]ent by all ranks \| {NUMBER}",
     ),
     "messages": (rf"in {NUMBER} messages?\b",),
+    "busiest link": (
+        rf"busiest link is from .*?: {NUMBER}\.",
+        rf"carry the same: {NUMBER} each",
+        rf"^most of all cells \| {NUMBER}",
+    ),
     "memory": (
         rf"^ +memory +{NUMBER}",
         rf"held (?:most|the same), {NUMBER}",
@@ -244,8 +249,15 @@ def spoken(query: str) -> tuple[str, ...]:
     said += [pictures._fullest(done)] if done.peak_memory().any() else []
     page = f"{figures.shares(done)}{report([one])}".partition("Run it again")[0]
     lines = re.sub(r"\n\s+(?=\S)", "\n", Lines(page).text).splitlines()
+    cells = re.findall(r"\| (\d\S* [kMG]?B)(?= \||$)", page_of_traffic(lines), re.MULTILINE)
+    said += [f"most of all cells | {max(cells, key=value)}"] if cells else []
     terminal = re.sub(r"\n {10,}", " ", show.text(done)).splitlines()
     return tuple(filter(None, [*said, *lines, *(line for line in terminal if " digest " not in line)]))
+
+
+def page_of_traffic(lines: list[str]) -> str:
+    """Return the rows of the table of who sends how much to whom; "" if a run has none."""
+    return "\n".join(lines).partition("Who sends to whom")[2].partition("Settings")[0]
 
 
 def value(written: str) -> float:
