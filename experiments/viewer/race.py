@@ -60,6 +60,8 @@ def verdict(shown: Sequence[Shown], target: float) -> str:
         tried = f" with any of {len(times)} seeds" if len(times) > 1 else ""
         lowest = min(run.summary.get("best_held_out_loss") or math.inf for heat in heats(shown) for run in heat)
         return f"Neither reaches {goal}{tried}: the lowest loss of the two is {units.loss(lowest)}."
+    if not times.any():
+        return f"No race: both begin at {goal} or below, and one of them ends there."
     return _of_many(shown, goal, times) if len(times) > 1 else _of_one(shown, target, goal)
 
 

@@ -120,7 +120,8 @@ def number(value: float, digits: int = 3) -> str:
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "not a number")
     if value and not 1e-4 <= abs(value) < 1e6:
         return f"{value:.{digits - 1}e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
-    return f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
+    rounded = float(f"{value:.{digits}g}")  # 268 with two digits is 270, and not 2.7e+02
+    return f"{rounded:.{max(digits, 3)}g}" if abs(rounded) < 1000 else f"{value:,.0f}"
 
 
 def updates(value: float, error: float | None = None) -> str:

@@ -13,7 +13,7 @@ import pytest
 from app import charts
 from app.charts import pictures
 from app.charts.words import figure_of
-from app.comparison import difference
+from app.comparison import changes, difference
 from app.workbench import figures, head
 from experiments.cli import show
 from experiments.execution.run import run
@@ -22,7 +22,7 @@ from experiments.runs.ending import explain_planned_loss
 from experiments.runs.figures import FIGURES, choose_figures, figure_text, headline_label
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
-from experiments.viewer import waits
+from experiments.viewer import race, waits
 from experiments.viewer.canvases import timeline
 from experiments.viewer.column_codec import unpack
 from experiments.viewer.headline import headline
@@ -96,6 +96,23 @@ ODD = (
     "precision=float64&evaluations=1",
     "workload=quadratic&steps=3",
     "workload=spirals&seconds=0.003",
+)
+
+PAIRS = (
+    ("seed=0", "algorithm=asgd&crash=1:0.001,2:0.001,3:0.001,4:0.001"),
+    ("crash=2:0.001", "crash=1:0.0005"),
+    ("learning_rate=900&steps=40", "algorithm=easgd&pull=2&steps=60"),
+    ("seed=0", "learning_rate=900&steps=40"),
+    ("algorithm=gpipe", "algorithm=zb_h1&chunks=4"),
+    ("algorithm=gpipe&crash=1:0.001", "algorithm=gpipe"),
+    ("steps=1&workers=1", "steps=1&workers=1"),
+    ("seed=0", "workers=8"),
+    ("seed=0", "seed=3"),
+    ("algorithm=sgd&workers=1&steps=1", "algorithm=hogwild&workers=8&steps=4"),
+    ("algorithm=delayed&delay=20&steps=60", "algorithm=delayed&steps=60"),
+    ("workload=quadratic&steps=3", "workload=quadratic&steps=300"),
+    ("compression=top_k&density=0.01", "seed=0"),
+    ("algorithm=tensor", "algorithm=hybrid&slow=1:2"),
 )
 
 NUMBER = r"(\d[\d,.]*(?:e-?\d+)?(?: ± [\d,.]+)?(?: (?:[kMGT]?B|bytes|[mµn]?s|min|%|[kMGTP]?FLOP|updates?)(?!\w))?)"
@@ -188,7 +205,7 @@ DIGITS = 0.0051  # by which numbers written with three digits may differ and sti
 LEAST = 0.051  # %, and likewise for shares, which have one decimal
 UNITS = {"s": r"[mµn]?s|min", "bytes": "[kMGT]?B", "share": "%", "updates": "updates?", "FLOP": "[kMGTP]?FLOP"}
 ONE = r"(?<![\d.,-])1 (?:steps|workers|servers|messages|updates|ranks|machines|wires|links|stages|modules|samples)\b"
-CODE = r"\b(?:learning_rate|held_out_loss|undo what you|nan|inf|None|NaN)\b|\d\.\d{5,}|\be[+-]0\d"
+CODE = r"\b(?:learning_rate|held_out_loss|undo what you|nan|inf|None|NaN)\b|\d\.\d{5,}|\de[+-]0\d|\de\+"
 ROLES = "server|worker|stage|module|rank"
 
 
@@ -315,6 +332,19 @@ def test_what_a_run_says_has_units_and_is_for_people(query):
     for line in spoken(query):
         assert not re.search(ONE, line), line
         assert not re.search(CODE, line), line
+
+
+@pytest.mark.parametrize(("before", "now"), PAIRS)
+def test_what_a_comparison_says_is_for_people_and_of_the_figures_of_both_runs(before, now):
+    runs = made(before), made(now)
+    shown = [Shown("the first", runs[0], 0), Shown("the second", runs[1], 1)]
+    said = [difference.between(*runs), changes.summarise(changes.between(*(one.experiment for one in runs)))]
+    said += [race.verdict(shown, goal)] if (goal := race.finish(runs)) is not None else []
+    for line in said:
+        assert not re.search(f"{ONE}|{CODE}", line), line
+    losses = [figure_text("held_out_loss", one.summary["held_out_loss"]) for one in runs]
+    if told := re.search(r"eld-out loss (\S+) instead of (\S+?)(?:\.? |\.?$)", said[0]):
+        assert list(told.groups()) == losses[::-1]
 
 
 def test_the_quantities_of_a_run_are_found_where_they_are_said():

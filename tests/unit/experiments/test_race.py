@@ -124,3 +124,10 @@ def test_the_finish_lies_across_the_curves_where_each_run_arrives():
     finish = header["finish"]
     assert finish["target"] == target and finish["until"] == finish["arrivals"][1]["seconds"]
     assert header["x"]["most"] * finish["unit"] == pytest.approx(shown[1].run.summary["seconds"])
+
+
+def test_of_runs_of_which_one_ends_where_both_began_nobody_wins():
+    worse, good = ran(learning_rate=2.2, noise=1, steps=60), ran(steps=60, noise=1)
+    target = race.finish([worse, good])
+    assert target >= float(good.evaluations["loss"][0])
+    assert race.verdict(pair(worse, good), target).startswith("No race: both begin at a held-out loss of ")

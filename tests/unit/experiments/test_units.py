@@ -92,3 +92,14 @@ def test_sizes_and_counts_are_read_as_people_write_them():
             units.parse_size(text)
         with pytest.raises(ValueError, match=r"parameters is .* not a number above 0"):
             units.parse_count(text, "parameters")
+
+
+def test_a_number_of_fewer_digits_than_its_integer_part_is_rounded_without_an_exponent():
+    assert [units.number(value, 2) for value in (268, 99.6, 999.6, 5.04, 0.012)] == [
+        "270",
+        "100",
+        "1,000",
+        "5",
+        "0.012",
+    ]
+    assert units.number(268) == "268" and units.number(995.4, 4) == "995.4" and units.updates(1) == "1 update"
