@@ -23,7 +23,7 @@ def between(was: Experiment, now: Experiment) -> list[str]:
         return [_change(was, now, n) for n in differing]
     # of its other settings, only those that are not at their defaults, or that both have
     own = [n for n in now.flat() if n in after and n not in ("algorithm", "workload") and after[n] != before.get(n)]
-    other = (*own, "learning_rate", *(now.data if was.workload != now.workload else ()))
+    other = (*own, *(now.data if was.workload != now.workload else ()))
     both = [_change(was, now, n) for n in differing if n not in other]
     return [*switched, *(setting(now, n, after[n]) for n in own), *both]
 

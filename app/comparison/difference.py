@@ -106,12 +106,12 @@ def same_to_rounding(before: Run, now: Run) -> bool:
     return found is not None and found.same
 
 
-def learned_alike(before: Run, now: Run) -> bool:
-    """Return True if their training losses, plotted against the step, look like a single curve."""
+def learned_alike(before: Run, now: Run, axis: str = "step") -> bool:
+    """Return True if their training losses, plotted against this axis, look like a single curve."""
     if not comparable(before.experiment, now.experiment):
         return False
-    (_, one), (_, other) = (curves.training(run, "step") for run in (before, now))
-    if not len(one.x) or not np.array_equal(one.x, other.x):
+    (_, one), (_, other) = (curves.training(run, axis) for run in (before, now))
+    if not len(one.x) or len(one.x) != len(other.x) or not np.allclose(one.x, other.x, rtol=ALIKE, atol=0):
         return False
     return bool(np.abs(one.y - other.y).max() <= SEEN * np.abs(one.y).max())
 

@@ -11,6 +11,8 @@ from experiments.runs.record import Run
 from experiments.runs.seeds import pair_by_seed
 from experiments.specification.experiment import Experiment
 
+AGAINST = {"step": "the step", "samples": "samples", "seconds": "time", "bytes": "what was sent"}
+
 
 def settle_axis(before: Shown | None, run: Run) -> None:
     """Plot the curves against time if only times changed, and against the step again afterwards.
@@ -22,14 +24,19 @@ def settle_axis(before: Shown | None, run: Run) -> None:
 
 
 def since(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
-    """Show what changed since the previous run and, once `run` has finished, with what effect; offer to hide it."""
+    """Show all that changed since the previous run and, once `run` has finished, with what effect; offer to hide it.
+
+    With several seeds, it says that it compares only one: the previous run has no others.
+    """
     if before is None:
         return
     these = changes.between(before.run.experiment, now)
-    changed = f"**{escape_markdown(changes.summarise(these))}**" if these else "**Once more**"
+    changed = f"**{escape_markdown(', '.join(these))}**" if these else "**Once more**"
     came = ": the previous run is shown in grey."
     if run:
-        came = f": {escape_markdown(difference.between(before.run, run, before.name))}."
+        several = st.session_state.get("seeds") and run.experiment.cluster == "simulated"
+        alone = f"with seed {run.experiment.seed} alone " if several else ""
+        came = f": {alone}{escape_markdown(difference.between(before.run, run, before.name))}."
     if run and axis.is_settled_for(_pair(before, run)):
         came += " Plotted against time, because against the step both curves coincide."
     elif run:
@@ -43,13 +50,19 @@ def since(before: Shown | None, now: Experiment, run: Run | None = None) -> None
 
 
 def beside(pinned: Shown, now: Shown) -> None:
-    """Show in a line how the run on the page differs from the pinned one; with several seeds, on average."""
+    """Show in a line in what the run on the page differs from the pinned one, and with what effect.
+
+    With several seeds, the effect is a mean.
+    """
     heats = pair_by_seed(pinned.runs, now.runs)
+    was, has = heats[0] if heats else (pinned.run, now.run)
+    these = changes.between(was.experiment, has.experiment)
+    changed = f", **{escape_markdown(', '.join(these))}**" if these else ""
     said = difference.over_seeds(heats) if len(heats) > 1 else difference.between(pinned.run, now.run, "the pinned one")
     if len(heats) == 1 and (pinned.others or now.others):  # the table has means over more seeds than this sentence
         said = f"with seed {now.run.experiment.seed} alone {said}"
     st.markdown(
-        f":material/keep: Beside **{escape_markdown(pinned.name)}**, pinned: {escape_markdown(said)}."
+        f":material/keep: Beside **{escape_markdown(pinned.name)}**, pinned{changed}: {escape_markdown(said)}."
         f"{_covered(pinned.run, now.run)}"
     )
 
@@ -57,10 +70,10 @@ def beside(pinned: Shown, now: Shown) -> None:
 def _covered(before: Run, now: Run) -> str:
     """Return a sentence if one curve hides the other, "" if both are visible."""
     same = before.summary.get("digest") == now.summary.get("digest")  # already mentioned
-    if same or axis.now() != "step" or not learned_alike(before, now):
+    if same or not learned_alike(before, now, axis.now()):
         return ""
-    way = "; choose *time* to see both" * only_the_clock(before, now)
-    return f" Plotted against the step, one curve hides the other{way}."
+    way = "; choose *time* to see both" * (axis.now() != "seconds" and only_the_clock(before, now))
+    return f" Plotted against {AGAINST[axis.now()]}, one curve hides the other{way}."
 
 
 def _pair(before: Shown, run: Run) -> tuple[str, str]:

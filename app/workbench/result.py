@@ -12,7 +12,7 @@ from app.browser import looks
 from app.browser.text import sentence
 from app.charts import Shown, pictures
 from app.charts.pictures import heading
-from app.comparison import changes, in_words, predicted_vs_measured, race, reference, seeds, sweep, table
+from app.comparison import changes, even, in_words, predicted_vs_measured, race, reference, seeds, sweep, table
 from app.guide import ask, predict
 from app.session import pins, session
 from app.settings import feasible
@@ -65,11 +65,15 @@ def show(
         figures.spread(own)
     with row:
         figures.show(own)
-    pair = [] if under_way else race.rivals(reference.of(own, shown), own)
+    pinned = reference.of(own, shown)
+    pair = [] if under_way else race.rivals(pinned, own)
     racing = bool(pair) and race.on()
     if pair and not racing:
         with words:
             in_words.beside(*pair)
+    if wanted == run.experiment and not racing:
+        with words:
+            even.offer(pinned or before, own)
     with _beside_the_source(run):
         if under_way:
             under_way.curves([one for one in shown if one is not own or name in pins.names()])

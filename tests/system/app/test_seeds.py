@@ -87,3 +87,15 @@ def test_a_real_cluster_is_not_asked_for_more_seeds(page, stored):
     opened.run()
     switch = next(toggle for toggle in opened.toggle if toggle.key == "seeds")
     assert switch.disabled and "5 seeds" not in told(opened)
+
+
+def test_while_there_are_five_seeds_the_line_on_the_previous_run_says_that_it_is_of_one(page, five, stored):
+    before = stored(Experiment(workers=2))
+    opened = page("seeds=true")
+    opened.session_state["before"] = str(before)
+    opened.run()
+    (line,) = (one.value for one in opened.markdown if "material/history" in one.value)
+    assert "with seed 0 alone" in line
+    opened.toggle("seeds").set_value(False).run()
+    (line,) = (one.value for one in opened.markdown if "material/history" in one.value)
+    assert "alone" not in line

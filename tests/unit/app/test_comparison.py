@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.charts import Shown
-from app.comparison import changes, difference, in_words, reference
+from app.comparison import changes, difference, even, in_words, reference
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
@@ -181,6 +181,29 @@ def test_where_one_curve_hides_the_other_that_is_said_and_time_is_offered_if_it_
     state.axis = "seconds"
     assert not in_words._covered(gpipe, other)
     assert not difference.learned_alike(ran(), ran(learning_rate=0.001))
+
+
+def test_curves_that_coincide_on_any_axis_are_said_to(state):
+    before, now = ran(), ran(slow="1:200")
+    for axis, covered in (("step", True), ("samples", True), ("seconds", False)):
+        state.axis = axis
+        assert bool(in_words._covered(before, now)) == covered, axis
+
+
+def test_another_learning_rate_is_named_also_where_the_algorithm_is_another():
+    assert any("learning rate" in one for one in changes.between(Experiment(), Experiment(algorithm="adam", workers=4)))
+
+
+def test_two_runs_are_evened_in_chunks_in_samples_and_in_their_best_rates():
+    gpipe, other = pipeline("gpipe"), pipeline("zb_h1")
+    assert even.find_changes(gpipe, other)[even.CHUNKS] == ({}, {"chunks": 4})
+    four, eight = ran(), ran(workers=8)
+    assert even.find_changes(four, eight)[even.WORK] == ({}, {"steps": 10})
+    assert even.find_changes(four, four)[even.WORK] == ({}, {}), "even already"
+    plain, slow = ran(workload="digits"), ran(workload="digits", learning_rate=0.01)
+    best = {"learning_rate": plain.experiment.settings["learning_rate"]}
+    assert even.find_changes(slow, plain)[even.RATES] == (best, {})
+    assert even.CHUNKS not in even.find_changes(four, eight)
 
 
 def test_the_reference_of_a_run_is_the_last_pinned_one_that_trained_for_the_same_task():

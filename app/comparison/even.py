@@ -1,0 +1,99 @@
+"""Even out a comparison of two runs: equal chunks, equal work, and each at its best learning rate; one switch each."""
+
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from app.charts import Shown
+from app.session import background, pins, session
+from app.settings import chosen, feasible
+from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment, default_rate
+
+CHUNKS, WORK, RATES = "Equal chunks", "Equal work", "Best rates"
+SAME_WORK = 0.02  # share by which the samples of two runs may differ and still count as equal work
+HELP = (
+    "Switch on what both runs should have in common; the run on the page is changed, and run again. "
+    f"*{CHUNKS}*: a mini-batch is cut into as many micro-batches. *{WORK}*: both train on as many samples, in more or "
+    f"fewer steps. *{RATES}*: each has its default learning rate, the best one found for its method and data; the "
+    "other run is changed, too, if necessary."
+)
+
+Changes = tuple[dict[str, Any], dict[str, Any]]
+"""Changes of the settings of two runs, by flat name."""
+
+
+def offer(before: Shown | None, own: Shown) -> None:
+    """Draw the switches in which the two runs are uneven, and those that have been switched on."""
+    if before is None or (before.ghost and len(pins.names()) >= pins.MOST):
+        return
+    wanted = find_changes(before.run, own.run)
+    there = [name for name, changes in wanted.items() if any(changes) or name in _undoing()]
+    if there:
+        on = [name for name in there if not any(wanted[name])]
+        st.session_state.even = on
+        st.pills(
+            "Compare at", there, selection_mode="multi", key="even", help=HELP, on_change=_change,
+            args=(before, own.run.experiment, wanted, on),
+        )  # fmt: skip
+
+
+def find_changes(before: Run, now: Run) -> dict[str, Changes]:
+    """Return, by switch, what would make two runs even in this; switches that cannot be obeyed are left out."""
+    was, has = before.experiment, now.experiment
+    if {was.cluster, has.cluster} != {"simulated"}:
+        return {}
+    wanted: dict[str, Changes] = {}
+    if "chunks" in was.settings and "chunks" in has.settings:
+        wanted[CHUNKS] = {}, {"chunks": was.settings["chunks"]}
+    samples = before.summary.get("samples"), now.summary.get("samples")
+    if was.steps and has.steps and all(samples) and {before.status, now.status} == {"finished"}:
+        ratio = samples[0] / samples[1]
+        wanted[WORK] = {}, {} if abs(ratio - 1) <= SAME_WORK else {"steps": max(1, round(has.steps * ratio))}
+    rates = [default_rate(e.algorithm, e.workload, e.data, e.workers) for e in (was, has)]
+    if all(rates):
+        wanted[RATES] = rates[0], rates[1]
+    found = {name: (_differing(was, changes[0]), _differing(has, changes[1])) for name, changes in wanted.items()}
+    return {name: changes for name, changes in found.items() if _apply((was, has), changes)}
+
+
+def _differing(e: Experiment, changes: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in changes.items() if _value(e, name) != value}
+
+
+def _value(e: Experiment, name: str) -> Any:
+    return e.settings[name] if name in e.settings else getattr(e, name)
+
+
+def _apply(pair: tuple[Experiment, Experiment], changes: Changes) -> tuple[Experiment, Experiment] | None:
+    """Return the experiments with these changes; None if one of them cannot run."""
+    try:
+        was, has = (e.change(**change) for e, change in zip(pair, changes, strict=True))
+    except ValueError:
+        return None
+    return None if feasible.refusal(was) or feasible.refusal(has) else (was, has)
+
+
+def _undoing() -> dict[str, Changes]:
+    """Return what undoes each switch that was switched on."""
+    return st.session_state.setdefault("undoing", {})
+
+
+def _change(before: Shown, own: Experiment, wanted: dict[str, Changes], on: list[str]) -> None:
+    """Obey the switch that was clicked: pin the reference, and run the other experiment."""
+    (name,) = {*st.session_state.even} ^ {*on}
+    pair = before.run.experiment, own
+    changes = _undoing().pop(name) if name in on else wanted[name]
+    if name not in on:
+        was, has = ({n: _value(e, n) for n in change} for e, change in zip(pair, changes, strict=True))
+        _undoing()[name] = was, has
+    reference, now = _apply(pair, changes) or pair
+    if reference == before.run.experiment:
+        if before.ghost:
+            pins.add(before.folder)
+    elif folder := background.ask_soon(reference, "even").folder:
+        pins.remove(Path(before.folder).name)
+        pins.add(str(folder))
+    chosen.put(now)
+    session.start(now)
