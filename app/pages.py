@@ -41,6 +41,8 @@ PAGES = [
     ),
 ]
 page = st.navigation(PAGES, position="top")
+if wanted := st.session_state.pop("wanted", ""):  # of the workbench, which has none
+    st.switch_page(PAGES[5], query_params={"wanted": wanted})
 if page is not PAGES[0]:
     chosen.leave_address()
 if page in PAGES[:2]:

@@ -29,6 +29,7 @@ BROUGHT = (
 NETWORK = "a network's Python file, which runs on this machine when you train it"
 SCRIPT = "a script, which runs on this machine with your rights"
 TABS = ("A script", "A run, a table or a network")
+WANTED = "wanted"  # the parameter of an address that asks for an upload: wanted=table
 PREVIEW = 6  # rows of a table
 ROW = 36  # px
 
@@ -46,7 +47,7 @@ def page() -> None:
         _files()
         st.caption(scripts.OFF)
         return
-    brought = any(st.query_params.get(name) for name in ("run", "table"))
+    brought = any(st.query_params.get(name) for name in ("run", "table", WANTED))
     tabs = st.tabs(TABS, default=TABS[brought], key="own", on_change="rerun")
     for tab, draw in zip(tabs, (scripts.show, _files), strict=True):
         with tab:
@@ -65,6 +66,15 @@ def _files() -> None:
         _bring("table", "A CSV file, or two IDX files", "Reading the table.")
         st.caption("A CSV file looks like this. Names are optional; you choose the column to predict.")
         st.code(tables.EXAMPLE, language=None)
+        with st.container(horizontal=True):
+            st.button(
+                "Try an example", key="try-example", icon=":material/science:", on_click=st.session_state.update,
+                kwargs={"example": True}, help="A table of 240 animals like the one above, as if you had uploaded it.",
+            )  # fmt: skip
+            st.download_button(
+                "example.csv", tables.example, "example.csv", "text/csv", key="example-csv", icon=":material/download:",
+                on_click="ignore",
+            )  # fmt: skip
     if name := st.query_params.get("table"):
         _table(name)
     if name := st.query_params.get("run"):
@@ -75,9 +85,11 @@ def _files() -> None:
 def _bring(kind: str, label: str, waiting: str) -> None:
     """Draw an upload field for files of this kind; write the name of the stored upload to the page's address."""
     given = st.file_uploader(label, accept_multiple_files=True, key=f"{kind}_files", max_upload_size=MOST)
-    if not given:
-        return
     files = [(file.name, file.getvalue()) for file in given]
+    if kind == "table" and not given and st.session_state.get("example"):
+        files = [("example.csv", tables.example().encode())]
+    if not files:
+        return
     try:
         job_spec = upload.job_spec(kind, files)
     except ValueError as error:

@@ -25,7 +25,7 @@ def draw_settings(*names: str) -> None:
     for name in names:
         settle = {
             "compression": partial(chosen.settle, name),
-            "workload": partial(chosen.settle, name),
+            "workload": partial(chosen.settle_workload, st.session_state.get(name)),
             "cluster": partial(chosen.settle_cluster, cluster),
         }
         widgets.draw(controls.control(Experiment, name), REFUSED.get(cluster, {}).get(name, ""), settle.get(name))

@@ -129,6 +129,18 @@ def settle(field: str) -> None:
         state["chunks"] = chunks
 
 
+def settle_workload(before: str | None) -> None:
+    """After a change of workload from `before`, apply the new one's defaults.
+
+    A table that nobody has named is asked for instead, on its own page, and the workload stays.
+    """
+    state = st.session_state
+    if state["workload"] == "table" and not state.get("table") and before:
+        state.update(workload=before, wanted="table")
+    else:
+        settle("workload")
+
+
 def switch(algorithm: str) -> None:
     """Switch to another algorithm, with its own defaults."""
     st.session_state.algorithm = algorithm

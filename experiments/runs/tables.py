@@ -1,5 +1,6 @@
 """A reader's own tables: store the table in a file, and make a first run on it that is sure to train."""
 
+import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,16 +13,31 @@ from workloads import csv_idx, file_formats, stored_table, table_samples
 from workloads.stored_table import Table
 from workloads.table_samples import Gaps, Missing
 
-__all__ = ["EXAMPLE", "FirstRun", "Gaps", "Missing", "Table", "first_run", "is_estimated", "load", "take"]
+__all__ = ["EXAMPLE", "FirstRun", "Gaps", "Missing", "Table", "example", "first_run", "is_estimated", "load", "take"]
 
 SMALLEST = 8  # smallest batch of a first run before it gets fewer workers
 PACKED_TEXT = re.compile(r"\.(csv|tsv|txt|data)\.gz$", re.IGNORECASE)
 EXAMPLE = """size,colour,age,kind
 5.1,red,3,cat
-4.9,blue,7,dog
-6.2,red,2,cat
+7.9,blue,7,dog
+4.2,red,2,cat
 """
-"""An example of a table, for readers who have none."""
+"""The first rows of an example of a table, which show what a file looks like."""
+
+ANIMALS = {"cat": (5, 0.6), "dog": (8, 2), "horse": (24, 3)}
+"""The mean size and its standard deviation of each kind in the example."""
+COLOURS = ("red", "blue", "grey")
+
+
+def example(rows: int = 240) -> str:
+    """Return a table to try, as CSV: its first rows are EXAMPLE, the others are drawn, always the same ones."""
+    draw = random.Random(0)
+    lines = EXAMPLE.split()
+    for _ in range(rows - len(lines) + 1):
+        kind = draw.choice([*ANIMALS])
+        lines.append(f"{draw.gauss(*ANIMALS[kind]):.1f},{draw.choice(COLOURS)},{draw.randint(1, 15)},{kind}")
+    return "\n".join([*lines, ""])
+
 
 load = stored_table.load
 is_estimated = table_samples.is_estimated
