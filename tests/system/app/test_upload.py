@@ -219,3 +219,15 @@ def test_files_beyond_the_bound_are_refused_before_they_are_kept(page, folders, 
     monkeypatch.setattr(upload, "MOST_BYTES", 100)
     opened = bring(page(), "table", ("pets.csv", CSV))
     assert "at most 100 are accepted" in said(opened)
+
+
+def test_an_example_is_tried_as_if_it_had_been_uploaded(page):
+    opened = page()
+    opened.button("try-example").click().run()
+    while opened.get("progress"):
+        time.sleep(0.1)
+        opened.run()
+    assert not opened.exception and link(opened, "table").startswith("example_")
+    assert any("240 rows, 4 columns" in one.value for one in opened.markdown)
+    assert any("cat, dog and horse" in one.value or "3 classes" in one.value for one in opened.caption)
+    assert opened.button("train-table").label == "Train on it"

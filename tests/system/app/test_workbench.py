@@ -999,6 +999,15 @@ def test_no_table_and_no_mnist_lead_to_the_page_that_takes_them(page, pool):
     assert "there is no t10k" in said(opened) and "[Your own](own)" in said(opened)
 
 
+def test_table_in_the_menu_opens_the_page_that_takes_one_and_leaves_the_workload(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.selectbox("workload").select("table").run()
+    assert not opened.exception and any(one.value == "# Your own" for one in opened.markdown)
+    assert opened.query_params["wanted"] in ("table", ["table"])
+    assert opened.session_state.asked == Experiment()
+
+
 def test_every_button_has_a_name_that_is_not_its_icons(page, stored):
     stored(Experiment()), stored(Experiment(workers=8))
     opened = page()
