@@ -186,8 +186,7 @@ class Coach {
     ];
     const inside = ([left, top]) => [Math.max(12, Math.min(left, innerWidth - wide - 12)), Math.max(12, Math.min(top, innerHeight - high - 12))];
     const hidden = ([left, top], of) => Math.max(0, Math.min(left + wide, of.right) - Math.max(left, of.left)) * Math.max(0, Math.min(top + high, of.bottom) - Math.max(top, of.top));
-    const beside = pictured ? lanes : bar; // all controls of the side bar are there to be changed
-    const used = [...this.boxes(`${USED}, ${READ}`), ...(beside ? [beside] : [])];
+    const used = [...this.boxes(`${USED}, ${READ}`), ...[lanes, bar].filter(Boolean)]; // all of the side bar is there to be used
     const cost = (place) => used.reduce((sum, one) => sum + hidden(place, one), MATTERS * hidden(place, box));
     const found = places.map(inside).map((place, side) => ({ place, side, cost: cost(place) })), before = found[this.side];
     const best = found.reduce((best, one) => (one.cost < best.cost ? one : best));

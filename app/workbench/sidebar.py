@@ -54,7 +54,8 @@ def choose() -> tuple[Experiment | None, str]:
     with actions:
         _actions(experiment, refusal)
         if experiment and not refusal:
-            st.markdown(f":small[{_what_run_does(experiment, waits)}]")
+            with st.container(key="run-does"):
+                st.markdown(f":small[{_what_run_does(experiment, waits)}]")
         shown = session.run_on_page()
         for note in experiment.notes if experiment and not refusal else ():
             if not shown or note not in shown.notes:  # otherwise the page says it above the run's figures
