@@ -74,7 +74,9 @@ def _compile_in_place(module: Any, *args: Any, real: Callable = torch.nn.Module.
 
 def _load(loader: Any, *args: Any, real: Callable = DataLoader.__init__, **options: Any) -> None:
     options |= dict(zip(LOADER, args, strict=False))
-    if (mine := current()) and options.get("num_workers"):
+    if mine := current():
+        options["pin_memory"] = False  # `_pin` does nothing either; torch would warn that there is no GPU
+    if mine and options.get("num_workers"):
         mine.shared.notes.add("DataLoader workers: each rank loads its own data, in zero simulated time")
         names = "num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"
         options = {name: value for name, value in options.items() if name not in names}

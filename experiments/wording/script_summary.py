@@ -102,17 +102,21 @@ def _waiting(summary: Summary) -> list[tuple[str, str]]:
     """Return lines on who waits most, and for whom ranks wait, in what and at which line of the script."""
     if summary.waiting_share < WORTH:
         return []
-    most = int(summary.wait.argmax())
-    found = [("waiting", f"rank {most} waits most: {units.percent(summary.waiting_share)} of the whole run")]
+    most, counted = int(summary.wait.argmax()), sum(wait.seconds for wait in summary.waits)
+    early = ", mostly at start-up and in the first step" if counted < 0.5 * summary.wait.sum() else ""
+    found = [("waiting", f"rank {most} waits most: {units.percent(summary.waiting_share)} of the whole run{early}")]
     caused = summary.seconds_by_culprit()
     worth = [wait for wait in summary.waits if wait.mean >= WORTH * summary.waits_over]
     worth.sort(key=lambda wait: (-caused.get(wait.culprit, 0.0), -wait.seconds))  # the network last
     if worth and summary.steps > 1:
-        found.append(("", "in total, after the first step:"))
+        found.append(("", "after the first step:"))
     for wait in worth[:NAMED]:
-        mean = f"{units.seconds(wait.mean)}{' on average' * (wait.ranks > 1)}"
+        seconds = wait.mean / max(1, summary.steps - 1)
+        mean = f"{units.seconds(seconds)}{' per step' * (summary.steps > 1)}{' on average' * (wait.ranks > 1)}"
         share = f"{units.percent(wait.mean / summary.waits_over)} of the time"
         found.append(("", f"{waiters(wait)} for {culprit(wait)} {place(wait)}: {mean}, {share}"))
+    if len(worth) > NAMED:
+        found.append(("", f"and {len(worth) - NAMED} more"))
     return found
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import textwrap
+import warnings
 from pathlib import Path
 
 import pytest
@@ -209,3 +210,11 @@ def test_what_runs_in_another_way_runs_with_a_note(script, said):
     for text, words in OTHERWISE:
         code, out, err = said(script(text), "--ranks", 2)
         assert code == 0 and words in out, (text, out, err)
+
+
+def test_a_loader_that_pins_memory_warns_of_no_missing_gpu(script, said):
+    loads = "import torch\nfrom torch.utils.data import DataLoader\nprint(*DataLoader(range(3), pin_memory=True))\n"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*pin_memory")
+        code, out, _ = said(script(loads), "--ranks", 1)
+    assert code == 0 and "tensor([2])" in out

@@ -60,7 +60,8 @@ def test_a_summary_says_which_rank_computes_longest_what_its_waits_cost_and_no_s
     said = [text for _, text in lines(one)]
     assert "rank 2 computes longest: 4 times as long as the median rank" in said
     assert any(
-        text.endswith(f"for rank 2 in all_reduce at {HERE}: 500 ms on average, 50.0 % of the time") for text in said
+        text.endswith(f"for rank 2 in all_reduce at {HERE}: 55.6 ms per step on average, 50.0 % of the time")
+        for text in said
     )
     assert not any(
         "idle or blocked" in text or "longest" in text for _, text in lines(replace(one, compute=np.full(4, 0.5)))
@@ -68,9 +69,21 @@ def test_a_summary_says_which_rank_computes_longest_what_its_waits_cost_and_no_s
 
 
 def test_a_rank_that_waits_alone_is_named_unless_an_older_version_stored_the_run():
-    for waiter, words in ((3, "rank 3 waits for rank 2 in send: 500 ms, 50.0 % of the time"), (-1, "1 rank waits for")):
+    for waiter, words in (
+        (3, "rank 3 waits for rank 2 in send: 55.6 ms per step, 50.0 % of the time"),
+        (-1, "1 rank waits for"),
+    ):
         one = summary(waits=[WaitFor(2, "send", "", 0.5, 1, waiter)], wait=0.5)
         assert any(text.startswith(words) for _, text in lines(one))
+
+
+def test_a_summary_says_how_many_waits_it_leaves_out_and_that_most_were_at_the_start():
+    waits = [WaitFor(rank, "send", "", 0.4, 1, 0) for rank in range(1, 7)]
+    said = [text for _, text in lines(summary(ranks=7, waits=waits, wait=0.4))]
+    assert said.count("and 2 more") == 1 and not any("start-up and in" in text for text in said)
+    said = [text for _, text in lines(summary(ranks=7, waits=waits[:3], wait=0.4))]
+    assert any(text.endswith("40.0 % of the whole run, mostly at start-up and in the first step") for text in said)
+    assert not any(text.startswith("and ") for text in said)
 
 
 def test_shares_of_a_single_rank_are_no_average():
