@@ -155,7 +155,7 @@ def _waits(run: ScriptRun) -> None:
     rows = [
         {
             "for": script_summary.culprit(one), "in": one.what, "at": one.line, "ranks that waited": one.ranks,
-            "on average": units.seconds(one.mean),
+            "each for": script_summary.length(one, run.summary),
         }
         for one in run.summary.waits[:ROWS]
     ]  # fmt: skip

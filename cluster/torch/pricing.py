@@ -131,12 +131,13 @@ class Roofline(Pricer, TorchDispatchMode):
             calls.ours += calls.made - before + OF_TORCH
             return NotImplemented  # so that DTensor and similar types become operations on local tensors
         known = operation(func)
-        if known.works:
+        is_free = self.paused or FakeTensor in types
+        if known.works and not is_free:
             current_stream().begin(args)
         calls.ours += calls.made - before + OF_TORCH
         out = func(*args, **kwargs)
         before = calls.made
-        if self.paused or FakeTensor in types or _is_fake(out):
+        if is_free or _is_fake(out):
             Pricer.operations += 1  # free, but a run that traces a model is alive
         elif known.works:
             python = self._of_python(before) if self._measured else 0.0

@@ -111,10 +111,8 @@ def _waiting(summary: Summary) -> list[tuple[str, str]]:
     if worth and summary.steps > 1:
         found.append(("", "after the first step:"))
     for wait in worth[:NAMED]:
-        seconds = wait.mean / max(1, summary.steps - 1)
-        mean = f"{units.seconds(seconds)}{' per step' * (summary.steps > 1)}{' on average' * (wait.ranks > 1)}"
         share = f"{units.percent(wait.mean / summary.waits_over)} of the time"
-        found.append(("", f"{waiters(wait)} for {culprit(wait)} {place(wait)}: {mean}, {share}"))
+        found.append(("", f"{waiters(wait)} for {culprit(wait)} {place(wait)}: {length(wait, summary)}, {share}"))
     if len(worth) > NAMED:
         found.append(("", f"and {len(worth) - NAMED} more"))
     return found
@@ -135,6 +133,12 @@ def culprit(wait: WaitFor) -> str:
 def place(wait: WaitFor) -> str:
     """Return where ranks waited: "in all_reduce at line 27 of ddp.py"."""
     return f"in {wait.what}" + (f" at {wait.line}" if wait.line else "")
+
+
+def length(wait: WaitFor, summary: Summary) -> str:
+    """Return how long a rank waited: "991 µs per step on average". Waits leave out the first of several steps."""
+    per_step = " per step" if summary.steps > 1 else ""
+    return f"{units.seconds(wait.mean / max(1, summary.steps - 1))}{per_step}{' on average' * (wait.ranks > 1)}"
 
 
 def _memory(summary: Summary) -> str:

@@ -12,6 +12,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 import lockstep
+from cluster.comm import RankLost
+from cluster.faults import Faults
 from cluster.network import Link, Network
 from cluster.script_device import ScriptDevice
 from cluster.torch import simulate
@@ -89,6 +91,17 @@ def test_running_ahead_changes_when_but_not_what(wrap, options):
     for (early, ours), (late, theirs) in zip(ahead.results, behind.results, strict=True):
         assert early < 0.9 * late
         assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_a_run_on_a_gpu_is_the_same_every_time():
+    runs = [simulate(training(hybrid, mp_policy=HALF), RANKS, device="A100").trace for _ in range(2)]
+    tables = [[column.tobytes() for column in [*run.spans.values(), *run.messages.values()]] for run in runs]
+    assert tables[0] == tables[1]
+
+
+def test_a_lost_rank_ends_the_others_also_where_only_a_side_stream_waits_for_it():
+    with pytest.raises(RankLost, match=r"rank 2 was lost at 0\.004 s.*waits for it in"):
+        simulate(training(hybrid, mp_policy=HALF), RANKS, device=GPU, faults=Faults(crash={2: 0.004}))
 
 
 def read_by(name):
