@@ -27,6 +27,7 @@ from experiments.cli.running import stoppable
 from experiments.runs import sealed, store
 from experiments.runs.difference import difference
 from experiments.specification.experiment import Experiment
+from experiments.wording import units
 from experiments.wording.units import plus_minus
 from tests.quotes import quote
 
@@ -318,7 +319,7 @@ def test_what_a_method_measures_is_in_its_summary(main):
     _, out, _ = main("run", "noise_scale", "--steps", 5, "--evaluations", 1)
     (folder,) = store.recent("runs")
     last = store.load(folder).measurements("signal")["value"][-1]
-    assert f"  signal         {last:<14.4g} estimate of the squared norm of the true gradient" in out
+    assert f"  signal         {units.number(last):<14} estimate of the squared norm of the true gradient" in out
 
 
 def test_compare_shows_what_differs_and_the_work_that_was_done(main):
@@ -571,7 +572,7 @@ def test_a_diverged_run_keeps_its_record_and_exits_with_1(main):
 def test_a_lost_rank_is_named_and_exits_with_1(main):
     code, _, err = main("run", "sync_sgd", *SMALL, "--steps", 100, "--crash", "1:0.001")
     (folder,) = store.recent("runs")
-    assert code == 1 and "rank 1" in err and folder.name in err
+    assert code == 1 and "worker 1" in err and folder.name in err
     assert store.load(folder).status == "failed"
 
 
