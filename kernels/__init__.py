@@ -68,7 +68,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "adam",
     ),
     "averaging": (
-        *("ema", "elastic", "mean", "add", "scale", "mix"),
+        *("ema", "elastic", "mean", "trimmed_mean", "add", "scale", "mix"),
         *("squared_norm", "displacement", "block_momentum"),
     ),
     "compression": (

@@ -33,5 +33,5 @@ def fragments(layers: Sequence[slice], count: int, pattern: Pattern) -> list[lis
     for number in range(1, count):  # the edge nearest to an equal share that leaves a layer to every fragment
         ideal = number * pieces[-1].stop / count
         open_to = range(edges[-1] + 1, len(pieces) - count + number + 1)
-        edges.append(min(open_to, key=lambda edge, ideal=ideal: abs(pieces[edge].start - ideal)))
+        edges.append(min((abs(pieces[edge].start - ideal), edge) for edge in open_to)[1])
     return [pieces[a:b] for a, b in pairwise([*edges, len(pieces)])]

@@ -389,6 +389,10 @@ KERNEL_CASES: dict[str, KernelCase] = {
     "ema": KernelCase(vectors(2, 0.3), lambda torch, z, w, weight: z.lerp_(w, weight)),
     "elastic": KernelCase(vectors(3, 0.2), lambda torch, p, c, x, pull: c.add_(torch.sub(x, c, out=p).mul_(pull))),
     "mean": KernelCase(mean, lambda torch, out, rows: torch.mean(rows, 0, out=out)),
+    "trimmed_mean": KernelCase(
+        lambda *given: (*mean(*given), 1),
+        lambda torch, out, rows, cut: torch.mean(torch.sort(rows, 0)[0][cut : len(rows) - cut], 0, out=out),
+    ),
     "add": KernelCase(vectors(2), lambda torch, out, x: out.add_(x)),
     "scale": KernelCase(vectors(1, 1.0), lambda torch, x, factor: x.mul_(factor)),
     "mix": KernelCase(vectors(2, 0.5, 0.5), lambda torch, x, y, a, b: x.mul_(a).add_(y, alpha=b)),

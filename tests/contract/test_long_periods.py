@@ -9,6 +9,8 @@ from experiments.specification.experiment import Experiment
 from tests.training import ScalarChain, train
 
 STEPS = 5
+WITH = {("streaming_diloco", "overlap"): {"period": 10_000, "fragments": 1}}
+"""What a long setting needs to be allowed."""
 EXTREME = {"batch_growth": {"milestones": "0.001", "factor": 100}, "async_svrg": {"passes": 1}}
 """Settings by which most steps of a method come before its next update, and which are not counted in steps."""
 
@@ -24,7 +26,9 @@ def longest(kind, name):
 def periods():
     for name in algorithms.names():
         kind = algorithms.find(name).Settings
-        yield from ((name, {knob: most}) for knob in kind.model_fields if (most := longest(kind, knob)))
+        for knob in kind.model_fields:
+            if most := longest(kind, knob):
+                yield name, {knob: most, **WITH.get((name, knob), {})}
     yield from EXTREME.items()
 
 

@@ -111,6 +111,7 @@ CASES: dict[str, Case] = {
     "adam_ahead": Case(adam_ahead),
     "elastic": Case(vectors(3, 0.2), bits=True),
     "mean": Case(rows, bits=True),
+    "trimmed_mean": Case(lambda *given: (*rows(*given), 2)),
     "add": Case(vectors(2), bits=True),
     "scale": Case(vectors(1, 0.3), bits=True),
     "squared_norm": Case(vectors(1)),
