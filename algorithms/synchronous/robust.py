@@ -129,7 +129,7 @@ def median(out, rows, s):
     kernels.trimmed_mean(out, rows, (len(rows) - 1) // 2)
 
 
-def trimmed(out, rows, s):
+def trim(out, rows, s):
     kernels.trimmed_mean(out, rows, s.tolerated)
 
 
@@ -148,7 +148,7 @@ def geometric(out, rows, s, rounds=10):
         kernels.scale(out, 1 / sum(weights))
 
 
-def clipped(out, rows, s):
+def clip(out, rows, s):
     for _ in range(3):
         shares = [min(1.0, s.radius / max(sqrt(distance), 1e-30)) for distance in squared_distances(rows, out)]
         weights = [share / len(rows) for share in shares]
@@ -156,7 +156,7 @@ def clipped(out, rows, s):
 
 
 AGGREGATES = {
-    "mean": mean, "median": median, "trimmed": trimmed, "krum": krum, "geometric": geometric, "clipped": clipped
+    "mean": mean, "median": median, "trimmed": trim, "krum": krum, "geometric": geometric, "clipped": clip
 }  # fmt: skip
 
 
