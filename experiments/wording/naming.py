@@ -138,9 +138,15 @@ def fault(e: Experiment, kind: str) -> str:
     told = {
         "slow": [f"{names[rank]} {pace(factor)}" for rank, factor in sorted(e.slow.by_rank.items()) if factor != 1],
         "pause": [f"{names[rank]} pauses" for rank in sorted(e.pause.by_rank)],
-        "crash": [f"{names[rank]} lost at {units.seconds(at)}" for rank, (at, _) in sorted(e.crash.by_rank.items())],
+        "crash": [words for kind, words in faults(e) if kind == "crash"],
     }[kind]
-    return " and ".join(told if len(told) <= 2 else [f"{len(told)} ranks {NONE[kind]}"]) or f"none {NONE[kind]}"
+    return " and ".join(told if len(told) <= 2 else [counted_faults(e, kind, len(told))]) or f"none {NONE[kind]}"
+
+
+def counted_faults(e: Experiment, kind: str, many: int) -> str:
+    """Return a phrase for the faults of one kind at this many ranks: "4 ranks lost for a while" if all of them restart."""
+    returns = kind == "crash" and all(until < math.inf for _, until in e.crash.by_rank.values())
+    return f"{many} ranks {NONE[kind]}{' for a while' * returns}"
 
 
 def without(e: Experiment, kind: str) -> str:

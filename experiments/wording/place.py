@@ -48,4 +48,4 @@ def _faults(e: Experiment) -> Iterator[str]:
     for kind, words in naming.faults(e):
         told.setdefault(kind, []).append(words)
     for kind, some in told.items():
-        yield from some if len(some) <= NAMED else [f"{len(some)} ranks {naming.NONE[kind]}"]
+        yield from some if len(some) <= NAMED else [naming.counted_faults(e, kind, len(some))]

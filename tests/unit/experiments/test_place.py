@@ -111,3 +111,17 @@ def test_messages_of_a_cluster_write_ranks_and_times_so_that_pictures_can_call_t
     told = naming.readable(Experiment(algorithm="asgd"), MESSAGES[kind])
     assert "worker" in told and not re.search(r"rank \d", told)
     assert ("ms" in told) == bool(re.search(r"0\.00\d", MESSAGES[kind])) and "0.00" not in told
+
+
+def test_ranks_that_come_back_are_not_said_to_be_lost_for_good():
+    def crash(until):
+        lost = ",".join(f"{rank}:0.001{until if rank < 4 else ''}" for rank in range(1, 5))
+        return Experiment(algorithm="asgd", crash=lost)
+
+    every = Experiment(algorithm="asgd", crash=",".join(f"{rank}:0.001-0.002" for rank in range(1, 5)))
+    assert (
+        place(every).endswith("4 ranks lost for a while") and naming.fault(every, "crash") == "4 ranks lost for a while"
+    )
+    assert place(crash("-0.002")).endswith("4 ranks lost")
+    one = Experiment(algorithm="asgd", crash="2:0.001-0.002")
+    assert naming.fault(one, "crash") == "worker 2 lost at 1 ms, back at 2 ms"
