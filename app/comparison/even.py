@@ -33,10 +33,12 @@ def offer(before: Shown | None, own: Shown) -> None:
     if there:
         on = [name for name in there if not any(wanted[name])]
         st.session_state.even = on
-        st.pills(
-            "Compare at", there, selection_mode="multi", key="even", help=HELP, on_change=_change,
-            args=(before, own.run.experiment, wanted, on),
-        )  # fmt: skip
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown("Compare at", width="content", help=HELP)
+            st.pills(
+                "Compare at", there, selection_mode="multi", key="even", label_visibility="collapsed",
+                on_change=_change, args=(before, own.run.experiment, wanted, on),
+            )  # fmt: skip
 
 
 def find_changes(before: Run, now: Run) -> dict[str, Changes]:
