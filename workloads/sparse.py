@@ -87,7 +87,7 @@ class SparseSamples(Samples):
             rows = slice(indptr[indices[0]], indptr[indices[0] + 1])
             self._bounds = np.array([0, rows.stop - rows.start])
         else:
-            lengths = indptr[indices + 1] - indptr[indices]
+            lengths = (indptr[indices + 1] - indptr[indices]).astype(np.intp)  # 32 bits in a browser
             self._bounds = np.cumsum([0, *lengths])
             rows = np.arange(self._bounds[-1]) + np.repeat(indptr[indices] - self._bounds[:-1], lengths)
         if not dense:
@@ -176,7 +176,7 @@ class Sparse(Workload):
         """(w, f(w)) at the minimum, found by Newton's method on all rows, which is fast for few features."""
         target, indptr, index, values = self.data
         x = np.zeros((self.samples, self.parameters))
-        x[np.repeat(np.arange(self.samples), np.diff(indptr)), index] = values
+        x[np.repeat(np.arange(self.samples), np.diff(indptr).astype(np.intp)), index] = values
         x *= target[:, None]
         w = np.zeros(self.parameters)
         for _ in range(50):

@@ -93,12 +93,18 @@ def sources(root: Path = ROOT) -> list[Path]:
 
 
 def _chapters(root: Path) -> list[Path]:
-    """Return what computes figures and answers to questions and grades exercises; not their solutions."""
+    """Return what computes figures and answers and grades exercises; without solutions, unless a check needs one."""
     lessons = root / "lessons"
     found = [lessons / name for name in ("__init__.py", "figure.py", "seeds.py", "harmless.py")]
     chapters = {path.parent for kind in ("check.py", "experiments*") for path in lessons.glob(f"*/{kind}")}
     paths = [path for folder in (lessons / "grading", *sorted(chapters)) for path in sorted(folder.rglob("*.py"))]
-    return found + [path for path in paths if path.name not in LEFT_AT_HOME]
+    return found + [path for path in paths if path.name not in LEFT_AT_HOME or _is_compared_with(path)]
+
+
+def _is_compared_with(path: Path) -> bool:
+    """True if the check of its chapter compares what readers write with this file."""
+    check = path.parent / "check.py"
+    return check.is_file() and f"lessons.{path.parent.name}.{path.stem} import" in check.read_text("utf-8")
 
 
 def _is_needed(path: Path, root: Path) -> bool:

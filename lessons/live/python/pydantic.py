@@ -17,6 +17,7 @@ BOUNDS = {
     "gt": lambda value, bound: value > bound,
     "le": lambda value, bound: value <= bound,
     "lt": lambda value, bound: value < bound,
+    "max_length": lambda value, bound: len(value) <= bound,
     "multiple_of": lambda value, unit: math.isclose(value / unit, round(value / unit), rel_tol=0, abs_tol=1e-8),
 }
 SCHEMA = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}

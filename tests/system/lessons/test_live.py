@@ -205,7 +205,7 @@ def test_an_exercise_whose_check_takes_minutes_says_so_and_has_no_button(tab):
     assert "several minutes" in box.text_content() and not box.get_by_role("button").count()
 
 
-@pytest.mark.parametrize("chapter", ["collectives", "pipelines", "pipelined_backprop"])
+@pytest.mark.parametrize("chapter", ["collectives", "model_parallel", "shared_memory"])
 def test_other_solutions_earn_every_mark_in_the_page(tab, chapter):
     page = tab(f"{chapter}.html")
     box = page.locator("[data-exercise]")

@@ -1,5 +1,6 @@
 """What a book needs to compute in the browser: its files, its form fields, its engine and its small pydantic."""
 
+import ast
 import gzip
 import hashlib
 import importlib.util
@@ -36,6 +37,8 @@ QUERIES = (
     "slow=9:2",
     "sync_batch_norm=perhaps",
     "collective=fastest",
+    "workload=text&steps=2",
+    "workload=table&label=" + 200 * "x",
     "workloud=digits",
 )
 REPORT = """
@@ -100,6 +103,19 @@ def test_the_archive_holds_every_file_and_is_cut_into_scripts(tmp_path):
     count = archive.write(bytes(2 * archive.PART + 1), tmp_path)
     assert count == 3 == len(list(tmp_path.glob("*.js")))
     assert (tmp_path / "2.js").read_text("utf-8") == 'lockstep.live.take(2, "AA==");\n'
+
+
+def test_all_that_checks_figures_and_answers_import_is_in_the_archive_and_no_other_solution():
+    there = {path.relative_to(ROOT).as_posix() for path in archive.sources()}
+    chapters = [name for name in there if name.startswith("lessons/") and name.count("/") > 1]
+    for name in chapters:
+        for node in ast.walk(ast.parse((ROOT / name).read_text("utf-8"))):
+            module = getattr(node, "module", None) or "" if isinstance(node, ast.ImportFrom) else ""
+            if module.startswith("lessons.") and name.split("/")[1] in lessons.CHAPTERS:
+                place = module.replace(".", "/")
+                found = f"{place}.py" in there or any(one.startswith(f"{place}/") for one in there)
+                assert found, f"{name} imports {module}"
+    assert [name for name in chapters if name.endswith("solution.py")] == ["lessons/model_parallel/solution.py"]
 
 
 def zipped(*names: str) -> bytes:
