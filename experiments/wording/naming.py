@@ -144,7 +144,7 @@ def fault(e: Experiment, kind: str) -> str:
 
 
 def counted_faults(e: Experiment, kind: str, many: int) -> str:
-    """Return a phrase for the faults of one kind at this many ranks: "4 ranks lost", or "... for a while" if all return."""
+    """Return a phrase for the faults of one kind: "4 ranks lost", or "4 ranks lost for a while" if all return."""
     returns = kind == "crash" and all(until < math.inf for _, until in e.crash.by_rank.values())
     return f"{many} ranks {NONE[kind]}{' for a while' * returns}"
 
