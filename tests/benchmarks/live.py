@@ -1,6 +1,6 @@
 """The book that computes in the browser: its size, and how long a first and a second run take.
 
-python -m tests.benchmarks.live       needs Pyodide in the cache (lockstep book build --live), and python3.12 for bytecode
+python -m tests.benchmarks.live       needs Pyodide in the cache (lockstep book build --live) and python3.12
 """
 
 from __future__ import annotations
