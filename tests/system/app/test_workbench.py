@@ -497,7 +497,7 @@ def test_another_workload_brings_its_own_settings(page, stored):
 @pytest.mark.parametrize("name", workloads.WORKLOADS)
 def test_every_setting_of_a_workload_in_force_has_a_widget_but_for_files_of_the_machine(page, stored, name):
     stored(Experiment())
-    opened = page()
+    opened = page("workload=table" if name == "table" else "")  # in the menu it opens another page
     opened.selectbox("workload").select(name).run()
     assert not opened.exception
     own = workloads.find(name).Settings
@@ -530,7 +530,9 @@ def test_pinned_runs_are_laid_over_the_next_one(page, stored, canvases):
     assert "EASGD, period 2" in table and "EASGD, period 8" in table
     header, _ = canvases(opened)["loss"]
     assert len({line["colour"] for line in header["lines"] if not line["bare"]}) == 2
-    told = [one.value for one in opened.markdown if "Beside **EASGD, period 2**, pinned: " in one.value]
+    told = [
+        one.value for one in opened.markdown if "Beside **EASGD, period 2**, pinned, **period 2 → 8**: " in one.value
+    ]
     assert len(told) == 1 and told[0].endswith(
         "including all times."
     )  # fabricated runs are alike; before Race is pressed
