@@ -27,7 +27,7 @@ def share(e: Experiment, name: str) -> None:
 
     The run called `name` is kept, because links may refer to it.
     """
-    with st.popover("Share", icon=":material/link:", key="share", on_change="rerun") as popover:
+    with st.popover("Share", icon=":material/link:", key="share-view", on_change="rerun") as popover:
         if not popover.open:  # the link describes the view at the moment of opening
             return
         session.keep(name)

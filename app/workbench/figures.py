@@ -26,7 +26,7 @@ def await_them(experiment: Experiment) -> None:
         grid = _grid(len(names))
     for name in names:
         grid.container(gap="xxsmall").metric(headline_label(name, experiment), "–", help=FIGURES[name][2])
-    with st.container(key="spread"):
+    with st.container(key="over-seeds"):
         st.html(SPREAD.format(""))
 
 

@@ -59,7 +59,7 @@ def show(
         top.line()
         words = st.container()
     row = st.container()
-    with st.container(key="spread"):
+    with st.container(key="over-seeds"):
         shown = reference.name_runs([*beside, *seeds.others(beside)], name)
         own = next(one for one in shown if one.folder == name)
         figures.spread(own)

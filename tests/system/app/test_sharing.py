@@ -10,7 +10,7 @@ from experiments.specification.experiment import Experiment
 
 def linked(page) -> str:
     """The link of the open Share popover."""
-    page.session_state["share"] = True
+    page.session_state["share-view"] = True
     page.run()
     return next(block.value for block in page.code if "?" in block.value)
 
@@ -91,6 +91,6 @@ def test_a_link_that_is_shared_does_not_wait_because_its_sender_has_runs_wait(pa
     stored(Experiment(workers=8))
     opened = page("workers=8")
     assert opened.query_params["at_once"] in ("false", ["false"])
-    opened.session_state["share"] = True
+    opened.session_state["share-view"] = True
     (link,) = [block.value for block in opened.run().code if "?" in block.value and "workers=8" in block.value][:1]
     assert "at_once" not in link

@@ -225,7 +225,7 @@ def test_two_settings_are_a_map_of_their_combinations(page, stored, monkeypatch)
     opened = page("sweep=workers&sweep2=batch")
     table = next(node.proto.json for node in opened.get("bidi_component") if "data-cell" in node.proto.json)
     assert not opened.exception and table.count("data-cell") == 25
-    opened.session_state["share"] = True
+    opened.session_state["share-view"] = True
     opened.run()
     assert any("sweep2=batch" in block.value for block in opened.code)
     assert urlencode(opened.query_params, doseq=True).startswith("sweep=workers&sweep2=batch")

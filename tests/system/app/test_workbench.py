@@ -577,7 +577,7 @@ def test_colours_are_the_same_after_pinning_and_in_the_copy_of_a_link(page, stor
     opened.button(f"unpin-{names[0]}").click().run()
     before = legend(opened)
     assert list(before.values()) == [palette.RUNS[1].colour, palette.RUNS[2].colour]
-    opened.session_state["share"] = True
+    opened.session_state["share-view"] = True
     opened.run()
     link = urlsplit(next(block.value for block in opened.code if "?" in block.value)).query
     assert legend(page(link)) == before
@@ -891,7 +891,7 @@ def test_the_source_and_the_way_to_repeat_a_run_are_there(page, stored):
     experiment = Experiment.of({"algorithm": "easgd", "period": 2})
     stored(experiment)
     opened = page(experiment.query() + "&source=true")
-    opened.session_state["share"] = True
+    opened.session_state["share-view"] = True
     codes = [element.value for element in opened.run().code]
     assert experiment.command() in codes
     assert any(experiment.query() in code for code in codes)
