@@ -54,8 +54,8 @@ def draw(one: Control, refused: str = "", on_change=None) -> None:
             stops = one.options if value in one.options else _with(one.options, value)
             st.select_slider(one.label, stops, format_func=one.words, **common)
         case "number":
-            high = min(one.high or 2**53, 2**53)
-            st.number_input(one.label, int(one.low), int(high), step=1, **common)
+            most = 2**53 - 1  # that JavaScript counts to exactly
+            st.number_input(one.label, int(one.low), int(min(one.high or most, most)), step=1, **common)
         case "text":
             st.text_input(one.label, placeholder=one.example, **common)
 
