@@ -35,7 +35,7 @@ class Settings(Knobs):
     buffer: int | None = knob(
         None, "B, pushes between two changes of the server's momentum; auto is the number of workers", ge=1, le=4096
     )
-    spread: float = knob(0.0, "c, share of the momentum's step taken at every push; at most 1 / B", ge=0, le=1)
+    early_share: float = knob(0.0, "c, share of the momentum's step taken at every push; at most 1 / B", ge=0, le=1)
     quorum: int = knob(1, "pushes that are applied before any of them is answered", ge=1, le=4096, unit="pushes")
     weigh: bool = knob(False, "divide a push by the root of 1 + its staleness")
     dynamic: bool = knob(False, "give slow workers shorter periods, so that all push equally often")
@@ -45,9 +45,9 @@ class Settings(Knobs):
 
 def check(workers, batch, workload, s):
     buffer = s.buffer or workers
-    if s.spread * buffer > 1:
+    if s.early_share * buffer > 1:
         raise ValueError(
-            f"a spread of {s.spread:g} over {buffer} pushes is more than the whole momentum; "
+            f"an early share of {s.early_share:g} over {buffer} pushes is more than the whole momentum; "
             f"use at most {1 / buffer:.3g}."
         )
     if s.quorum > workers:
@@ -116,11 +116,11 @@ def server(comm, task, s):
                 kernels.scale(p, (1 + staleness) ** -0.5)
             pushes += 1
             kernels.add(total, p)
-            share = s.spread
+            share = s.early_share
             if pushes % buffer == 0:
                 kernels.mix(m, total, s.outer_momentum, 1 / buffer)
                 total[:] = 0
-                share = 1 - s.spread * (buffer - 1)
+                share = 1 - s.early_share * (buffer - 1)
             kernels.sgd(x, p, s.outer_rate / buffer)
             kernels.sgd(x, m, s.outer_rate * share * s.outer_momentum)
             waiting.append(sender)

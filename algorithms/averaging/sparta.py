@@ -1,16 +1,16 @@
-"""SPARTA averages a small share of the parameters after every step, and no gradient.
+"""SPARTA averages a small fraction of the parameters after every step, and no gradient.
 
 Every worker trains on its own. After each step all move the same few parameters S, drawn alike on all ranks, to their
 mean:
 
-    w_i <- w_i - lr g_i(w_i)        w_i[S] <- mean over the ranks of w_j[S]        |S| = share d
+    w_i <- w_i - lr g_i(w_i)        w_i[S] <- mean over the ranks of w_j[S]        |S| = fraction d
 
 S is `random`, drawn anew in every step, or one of the `parts` of a permutation, taken in turn, so that every parameter
-is averaged once in 1 / share steps. The sum of the workers' models is what local steps alone would make it. Optimizer
-state is never exchanged. At the end the models are averaged; until then worker 0 reports its own.
+is averaged once in 1 / fraction steps. The sum of the workers' models is what local steps alone would make it.
+Optimizer state is never exchanged. At the end the models are averaged; until then worker 0 reports its own.
 
-Price: 2 (N-1) share d elements per step by the ring, and 2 (N-1) d at the end; no more memory.
-Staleness: none; a parameter drifts for 1 / share steps on average between two means.
+Price: 2 (N-1) fraction d elements per step by the ring, and 2 (N-1) d at the end; no more memory.
+Staleness: none; a parameter drifts for 1 / fraction steps on average between two means.
 Source: Beton, Baioumy, van der Ouderaa et al., "Improving the Efficiency of Distributed Training using Sparse Parameter
 Averaging", OpenReview stFPf3gzq1, 2025, and strategy/sparta.py of EXO Gym.
 """
@@ -28,7 +28,7 @@ from kernels.arrays import shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    share: float = knob(0.005, "fraction of the parameters averaged after each step", gt=0, le=1)
+    fraction: float = knob(0.005, "fraction of the parameters averaged after each step", gt=0, le=1)
     choose: Literal["random", "parts"] = knob(
         "random", "which parameters: drawn anew in every step (random), or parts of a permutation in turn"
     )
@@ -46,11 +46,11 @@ def places(d, s, seed):
     draw = np.random.default_rng([seed, 0x5BA])  # 0x5BA: a stream of its own
     if s.choose == "parts":
         order = draw.permutation(d).astype(np.int32)
-        parts = [np.sort(order[part]) for part in shares(d, min(d, ceil(1 / s.share)))]
+        parts = [np.sort(order[part]) for part in shares(d, min(d, ceil(1 / s.fraction)))]
         while True:
             yield from parts
     while True:
-        yield np.sort(draw.choice(d, ceil(s.share * d), replace=False, shuffle=False)).astype(np.int32)
+        yield np.sort(draw.choice(d, ceil(s.fraction * d), replace=False, shuffle=False)).astype(np.int32)
 
 
 def worker(comm, task, s=Settings()):
@@ -81,12 +81,12 @@ ALGORITHM = Algorithm(
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence(
-            "with a share of 1 it is synchronous SGD",
+            "with a fraction of 1 it is synchronous SGD",
             to="sync_sgd",
             exactness="RND",
             workers=4,
             to_workers=4,
-            settings={"share": 1},
+            settings={"fraction": 1},
         ),
     ),
 )

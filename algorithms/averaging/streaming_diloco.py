@@ -32,7 +32,7 @@ class Settings(Knobs):
     fragments: int = knob(2, "K, parts of the model that are averaged in turn", ge=1, le=1000)
     pattern: Pattern = knob("strided", "layers of a fragment: consecutive ones, or every K-th (strided)")
     overlap: int = knob(1, "tau, inner steps while a fragment travels", ge=0, le=9999, unit="steps")
-    keep: float = knob(
+    own_share: float = knob(
         0.5, "alpha, share of the worker's own fragment that its outer step leaves; 0 overwrites it", ge=0, le=1
     )
     outer_rate: float = knob(0.7, "step size of the outer update", gt=0, le=100)
@@ -74,7 +74,7 @@ def elements_sent(shape, s):
 
 
 def notes(e):
-    if e.knobs.fragments == 1 and e.knobs.overlap == 0 and e.knobs.keep == 0:
+    if e.knobs.fragments == 1 and e.knobs.overlap == 0 and e.knobs.own_share == 0:
         yield "One fragment that does not overlap with training and keeps nothing is diloco."
 
 
@@ -95,7 +95,7 @@ def worker(comm, task, s=Settings()):
         p = handle.wait()
         for here, place in zip(within(part), part, strict=True):
             kernels.nesterov(x[place], v[place], p[here], s.outer_rate, s.outer_momentum)
-            kernels.mix(w[place], x[place], s.keep, 1 - s.keep)
+            kernels.mix(w[place], x[place], s.own_share, 1 - s.own_share)
         if comm.rank == 0:
             task.report(x)
 
@@ -142,7 +142,7 @@ ALGORITHM = Algorithm(
             to="diloco",
             workers=4,
             to_workers=4,
-            settings={"fragments": 1, "overlap": 0, "keep": 0, "period": 4},
+            settings={"fragments": 1, "overlap": 0, "own_share": 0, "period": 4},
             to_settings={"period": 4},
         ),
     ),

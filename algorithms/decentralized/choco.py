@@ -25,7 +25,7 @@ from algorithms.parts.topology import Topology, custom, mixing, neighbours, same
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    density: float = knob(0.1, "fraction of the elements that is sent, the largest; 1 sends all", gt=0, le=1)
+    fraction: float = knob(0.1, "fraction of the elements that is sent, the largest; 1 sends all", gt=0, le=1)
     consensus: float = knob(0.4, "gamma, share of the way to the neighbours' mean taken in a step", gt=0, le=1)
     topology: Topology = knob(
         "ring", "graph of neighbours: ring, torus, exponential, complete, star or random", when={"edges": ("",)}
@@ -39,14 +39,14 @@ def check(workers, batch, workload, s):
 
 
 def elements_sent(shape, s):
-    if s.density < 1 and shape.workers > 1:
+    if s.fraction < 1 and shape.workers > 1:
         return None  # the indices are of four bytes, whatever the numbers are
     return sum(map(len, neighbours(s.topology, shape.workers, s.edges))) * shape.parameters * shape.steps
 
 
 def notes(e):
     yield from same_graph(e.knobs.topology, e.workers, e.knobs.edges)
-    if e.knobs.density == 1 and e.knobs.consensus == 1:
+    if e.knobs.fraction == 1 and e.knobs.consensus == 1:
         yield "Without compression and with a consensus step of 1 it is dpsgd that mixes after its step."
 
 
@@ -56,7 +56,7 @@ def worker(comm, task, s=Settings()):
     x = task.start()  # (d,)
     z, believed = (kernels.keep(kernels.zeros_like(x)) for _ in range(2))
     q = kernels.keep(kernels.empty_like(x))
-    k = max(1, round(s.density * len(x)))
+    k = max(1, round(s.fraction * len(x)))
 
     def encode(v):
         """Return the message for v, its k largest elements and their indices, or all of it; v <- what it stands for."""
@@ -99,14 +99,14 @@ ALGORITHM = Algorithm(
     notes=notes,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd", exactness="RND", settings={"density": 1}),
+        Equivalence("one worker is SGD", to="sgd", exactness="RND", settings={"fraction": 1}),
         Equivalence(
             "without compression and with a whole consensus step it is D-PSGD that mixes after its step",
             to="dpsgd",
             exactness="RND",
             workers=4,
             to_workers=4,
-            settings={"density": 1, "consensus": 1},
+            settings={"fraction": 1, "consensus": 1},
             to_settings={"mix": "after"},
         ),
     ),

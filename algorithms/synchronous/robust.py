@@ -9,7 +9,7 @@ and, in every coordinate, their standard deviation s; z is the strength of the l
 All ranks then take the same step with F(g_1, ..., g_N) instead of the mean. F is made for f liars:
 
     median       the median of each coordinate        trimmed    the mean without the f largest and f smallest of each
-    krum         the gradient with the least sum of squared distances to its N - f - 2 nearest; the mean of `best`
+    krum         the gradient with the least sum of squared distances to its N - f - 2 nearest; the mean of `selected`
     geometric    10 steps of Weiszfeld to the point with the least sum of distances
     clipped      3 times v <- v + mean of (g_i - v) min(1, radius / |g_i - v|), from the v of the step before
 
@@ -40,7 +40,7 @@ class Settings(Knobs):
     tolerated: int = knob(
         1, "f, liars that the aggregate is made for", when={"aggregate": ("trimmed", "krum")}, ge=0, le=2000
     )
-    best: int = knob(1, "gradients of least score that are averaged", when={"aggregate": ("krum",)}, ge=1, le=4096)
+    selected: int = knob(1, "gradients of least score that are averaged", when={"aggregate": ("krum",)}, ge=1, le=4096)
     radius: float = knob(
         1.0, "longest distance from the last aggregate that counts", when={"aggregate": ("clipped",)}, gt=0, le=1e9
     )
@@ -64,8 +64,10 @@ def check(workers, batch, workload, s):
             f"Krum needs 2 f + 3 workers, {2 * s.tolerated + 3} to tolerate {s.tolerated}, but there are {workers}; "
             + (f"use tolerated {(workers - 3) // 2}." if workers >= 3 else "use at least 3 workers and tolerated 0.")
         )
-    if s.aggregate == "krum" and s.best > workers:
-        raise ValueError(f"the best {s.best} cannot be had of {workers} gradients; use at most {workers}.")
+    if s.aggregate == "krum" and s.selected > workers:
+        raise ValueError(
+            f"the {s.selected} of least score cannot be had of {workers} gradients; use at most {workers}."
+        )
 
 
 def elements_sent(shape, s):
@@ -136,7 +138,7 @@ def trim(out, rows, s):
 def krum(out, rows, s):
     near = len(rows) - s.tolerated - 2
     scores = [sum(sorted(squared_distances(rows, row, skip=i))[:near]) for i, row in enumerate(rows)]
-    chosen = sorted(range(len(rows)), key=lambda i: (scores[i], i))[: s.best]
+    chosen = sorted(range(len(rows)), key=lambda i: (scores[i], i))[: s.selected]
     kernels.mean(out, rows[sorted(chosen)])
 
 

@@ -78,6 +78,9 @@ QUANTITIES = {
     "spread": MeasuredQuantity(
         "squared distance", "from a worker's model to the mean of all, just before they average"
     ),
+    "pulled away": MeasuredQuantity(
+        "distance", "from the gradient that all workers use to the mean of the honest ones"
+    ),
     "dropped": MeasuredQuantity(
         "gradients", "gradients that came too late for their step and were discarded, since the start"
     ),

@@ -35,9 +35,8 @@ SYMBOLS = {
     "l": "parameters of the largest layer",
     "E": "steps of a worker in a pass over the data",
     "H": "period: steps between two exchanges",
-    "p": "share of the parameters that are averaged in a step",
+    "p": "fraction of the parameters that travel in a step",
     "K": "fragments of the model, averaged in turn",
-    "f": "density: share of the elements that are sent",
     "M": "micro-batches of a step",
     "v": "stages that a rank holds",
     "T": "ranks that share a layer",
@@ -55,9 +54,8 @@ SYMBOLS = {
 }
 SETTINGS = {
     "H": "period",
-    "p": "share",
+    "p": "fraction",
     "K": "fragments",
-    "f": "density",
     "M": "chunks",
     "v": "pieces",
     "T": "tensor",

@@ -22,7 +22,7 @@ def served(run):
     ("settings", "expected"),
     [
         ({"buffer": 2}, [0.825, 0.468, 0.538, 0.1082, 0.0732, -0.28562]),
-        ({"buffer": 2, "spread": 0.5}, [0.825, 0.594, 0.538, 0.2531, 0.0732, -0.12371]),
+        ({"buffer": 2, "early_share": 0.5}, [0.825, 0.594, 0.538, 0.2531, 0.0732, -0.12371]),
         ({"buffer": 1}, [0.335, -0.3475, -0.50675, -1.308075, -1.9102675, -2.52224075]),
     ],
     ids=str,
@@ -100,7 +100,7 @@ def test_training_goes_on_without_a_lost_worker_and_with_one_that_returns():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"), [({"spread": 0.5}, "use at most 0.25"), ({"quorum": 5}, "use at most 4")]
+    ("settings", "words"), [({"early_share": 0.5}, "use at most 0.25"), ({"quorum": 5}, "use at most 4")]
 )
 def test_settings_that_make_no_sense_together_are_refused_with_what_would_fit(settings, words):
     with pytest.raises(ValueError, match=words):

@@ -7,7 +7,7 @@ from tests.training import Springs, train
 from workloads.workload import Evaluation
 
 START = np.array([[4.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, -2.0]])
-ONE_OF_TWO = {"density": 0.5, "consensus": 0.4}
+ONE_OF_TWO = {"fraction": 0.5, "consensus": 0.4}
 
 
 class Still(Springs):
@@ -48,8 +48,8 @@ def test_too_long_a_consensus_step_drives_workers_apart():
     assert np.square(gossip(100, consensus=0.8) - [1, 1]).sum() > np.square(START - [1, 1]).sum()
 
 
-@pytest.mark.parametrize("density", [0.2, 0.5, 1])
-def test_the_mean_of_all_models_moves_as_synchronous_sgd_would(density):
+@pytest.mark.parametrize("fraction", [0.2, 0.5, 1])
+def test_the_mean_of_all_models_moves_as_synchronous_sgd_would(fraction):
     centres = np.arange(4.0)
 
     def mean(name, **settings):
@@ -57,10 +57,10 @@ def test_the_mean_of_all_models_moves_as_synchronous_sgd_would(density):
         settings = {"learning_rate": 0.1} | settings
         return np.mean(train(name, lambda rank: springs[rank], 4, settings, steps=12).models, axis=0)
 
-    assert mean("choco", density=density, consensus=0.3) == pytest.approx(mean("sync_sgd"), rel=1e-9)
+    assert mean("choco", fraction=fraction, consensus=0.3) == pytest.approx(mean("sync_sgd"), rel=1e-9)
 
 
 def test_a_message_holds_a_tenth_of_the_model_and_its_indices():
     springs = Springs([1.0] * 4, parameters=40)
-    run = train("choco", springs, 4, {"density": 0.1}, steps=5)
+    run = train("choco", springs, 4, {"fraction": 0.1}, steps=5)
     assert run.outcome.trace().traffic().sum() == 4 * 2 * 5 * (4 * 8 + 4 * 4)

@@ -23,7 +23,7 @@ def aggregate(name, rows=ROWS, tolerated=2, **settings):
         ("median", {}, (0.9, 0.1)),
         ("trimmed", {}, (0.9, 0.1)),
         ("krum", {}, (1.0, 0.0)),
-        ("krum", {"best": 3}, (0.9, -0.033333333333)),
+        ("krum", {"selected": 3}, (0.9, -0.033333333333)),
         ("clipped", {"radius": 1.0}, (0.617996507015, 0.201777727562)),
     ],
 )
@@ -93,7 +93,7 @@ def test_it_says_how_far_the_liars_pull_the_step_away():
         (4, {"liars": 4}, "use at most 3"),
         (4, {"aggregate": "trimmed", "tolerated": 2}, "use tolerated 1, or 5 workers"),
         (6, {"aggregate": "krum", "tolerated": 2}, "use tolerated 1"),
-        (7, {"aggregate": "krum", "tolerated": 2, "best": 8}, "use at most 7"),
+        (7, {"aggregate": "krum", "tolerated": 2, "selected": 8}, "use at most 7"),
     ],
 )
 def test_settings_that_make_no_sense_together_are_refused_with_what_would_fit(workers, settings, words):

@@ -34,7 +34,7 @@ def reported(run):
 @pytest.mark.parametrize(("overlap", "keep"), TORCHFT)
 def test_it_reproduces_torchfts_regression_test(overlap, keep):
     slopes, (seen, after) = (Slope(2), Slope(2)), TORCHFT[overlap, keep]
-    settings = PLAIN | {"fragments": 2, "overlap": overlap, "keep": keep}
+    settings = PLAIN | {"fragments": 2, "overlap": overlap, "own_share": keep}
     x = reported(train("streaming_diloco", lambda rank: slopes[rank], 2, settings, steps=16))
     assert np.allclose(slopes[0].seen[3:16:3], seen) and np.allclose(x[:4], after)
 
@@ -43,7 +43,7 @@ def test_two_workers_with_unlike_curvatures_meet_as_in_an_independent_program():
     springs = [
         Springs([centre] * 2, starts=[0.0], parameters=2, curvature=h) for centre, h in ((1.0, 1.0), (-2.0, 3.0))
     ]
-    settings = {"update": "sgd", "learning_rate": 0.1, "period": 4, "fragments": 2, "overlap": 1, "keep": 0.5}
+    settings = {"update": "sgd", "learning_rate": 0.1, "period": 4, "fragments": 2, "overlap": 1, "own_share": 0.5}
     run = train("streaming_diloco", lambda rank: springs[rank], 2, settings, steps=12)
     first = -0.3325, -0.914410175, -1.15281362148575
     second = -0.693595, -1.09759476155, -1.1829925433767594
