@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 MAX_ROWS = 50_000_000  # of one table
+NONE: Mapping[str, str] = {}
 
 
 def write_table(folder: Path, table: str, columns: Mapping[str, str], values: Mapping[str, np.ndarray]) -> None:
@@ -20,8 +21,13 @@ def write_table(folder: Path, table: str, columns: Mapping[str, str], values: Ma
     pq.write_table(pa.table(arrays, list(columns)), folder / f"{table}.parquet", compression="zstd")
 
 
-def read_table(folder: Path, table: str, columns: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Return the columns of a file in `folder`. Raise ValueError if it is missing, damaged or has other columns."""
+def read_table(
+    folder: Path, table: str, columns: Mapping[str, str], later: Mapping[str, str] = NONE
+) -> dict[str, np.ndarray]:
+    """Return the columns of a file in `folder`. Raise ValueError if it is missing, damaged or has other columns.
+
+    `later` names columns that older files lack, each with the column whose numbers then stand for it.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -31,16 +37,18 @@ def read_table(folder: Path, table: str, columns: Mapping[str, str]) -> dict[str
                 raise ValueError(f"{table}.parquet has {file.metadata.num_rows} rows; at most {MAX_ROWS} are read.")
             wanted = {column: pa.from_numpy_dtype(np.dtype(dtype)) for column, dtype in columns.items()}
             found = {field.name: field.type for field in file.schema_arrow}
-            if found != wanted:
+            lacking = later.keys() - found.keys()
+            if found != {column: kind for column, kind in wanted.items() if column not in lacking}:
                 raise ValueError(f"{table}.parquet has the columns {', '.join(found)}; expected {', '.join(wanted)}.")
             data = file.read()
     except FileNotFoundError:
         raise ValueError(f"{table}.parquet is missing.") from None
     except pa.ArrowException as error:
         raise ValueError(f"{table}.parquet: {error}") from None
-    if any(data[column].null_count for column in columns):
+    read = {column: later[column] if column in lacking else column for column in columns}
+    if any(data[column].null_count for column in read.values()):
         raise ValueError(f"{table}.parquet has empty cells.")
-    return {column: _numpy(data[column].combine_chunks()) for column in columns}
+    return {column: _numpy(data[source].combine_chunks()) for column, source in read.items()}
 
 
 def check_range(tables: Mapping[str, Mapping[str, np.ndarray]], table: str, column: str, end: int) -> None:

@@ -98,7 +98,7 @@ def read(path: Path) -> ScriptRun:
     record = header(path)
     source = (path / "script.py").read_bytes().decode()
     tables: dict[str, Any] = {table: read_table(path, table, columns) for table, columns in TABLES.items()}
-    tables["waits"] = read_table(path, "waits", WAITS)
+    tables["waits"] = read_table(path, "waits", WAITS, later={"ready": "start"})
     for table, column, end in (
         *((table, "rank", record.ranks) for table in tables if table != "messages"),
         ("messages", "src", record.ranks),

@@ -9,6 +9,7 @@ import textwrap
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 from experiments.execution.script import run
@@ -79,6 +80,15 @@ def test_a_stored_run_of_a_script_is_read_back_bit_for_bit(script, tmp_path):
         for name, column in columns.items():
             assert np.array_equal(again.tables[table][name], column, equal_nan=column.dtype.kind == "f"), name
     assert [*one.files] == ["rates.py"] and one.waits and len(one.printed) == 5
+
+
+def test_a_run_stored_before_waits_said_when_a_rank_was_ready_can_still_be_read(script, tmp_path):
+    one = run(script(TRAIN, slow="1:3", ranks=3))
+    folder = store.save(one, tmp_path / "runs")
+    table = pyarrow.parquet.read_table(folder / "waits.parquet")
+    pyarrow.parquet.write_table(table.drop_columns("ready"), folder / "waits.parquet")
+    again = store.load_script(folder)
+    assert again.waits and [wait.ready for wait in again.waits] == [wait.start for wait in one.waits]
 
 
 def test_printed_values_without_an_optimizer_are_read_back_one_after_the_other(script, tmp_path):
