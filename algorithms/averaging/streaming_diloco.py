@@ -33,7 +33,7 @@ class Settings(Knobs):
     pattern: Pattern = knob("strided", "layers of a fragment: consecutive ones, or every K-th (strided)")
     overlap: int = knob(1, "tau, inner steps while a fragment travels", ge=0, le=9999, unit="steps")
     own_share: float = knob(
-        0.5, "alpha, share of the worker's own fragment that its outer step leaves; 0 overwrites it", ge=0, le=1
+        0.5, "alpha, share of its own fragment that a worker keeps at an outer step; 0 overwrites it", ge=0, le=1
     )
     outer_rate: float = knob(0.7, "step size of the outer update", gt=0, le=100)
     outer_momentum: float = knob(

@@ -38,7 +38,7 @@ class Settings(Knobs):
         "median", "F, what stands for the mean of the gradients"
     )
     tolerated: int = knob(
-        1, "f, liars that the aggregate is made for", when={"aggregate": ("trimmed", "krum")}, ge=0, le=2000
+        1, "f, number of liars to withstand", when={"aggregate": ("trimmed", "krum")}, ge=0, le=2000
     )
     selected: int = knob(1, "gradients of least score that are averaged", when={"aggregate": ("krum",)}, ge=1, le=4096)
     radius: float = knob(

@@ -50,7 +50,7 @@ def since(before: Shown | None, now: Experiment, run: Run | None = None) -> None
 
 
 def beside(pinned: Shown, now: Shown) -> None:
-    """Show in a line in what the run on the page differs from the pinned one, and with what effect.
+    """Show in one line how the run on the page differs from the pinned one, and to what effect.
 
     With several seeds, the effect is a mean.
     """
