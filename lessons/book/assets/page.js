@@ -83,7 +83,7 @@ let noted = null, waiting = 0;
 function look() {
   waiting = 0;
   const end = scrollY + innerHeight > root.scrollHeight - 2; // where the last sections, too short to rise further, are read
-  const passed = heads.filter((head) => head.offsetParent && (end || head.getBoundingClientRect().top < innerHeight / 3));
+  const passed = heads.filter((head) => visible(head) && head.offsetParent && (end || head.getBoundingClientRect().top < innerHeight / 3));
   const here = passed.at(-1), section = passed.filter((head) => head.tagName === "H2").at(-1);
   for (const [anchor, link] of links) link.parentElement.classList.toggle("reading", anchor === section?.id);
   if (here && here.id !== noted) reader.arrive((noted = here.id));

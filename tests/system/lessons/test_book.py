@@ -378,6 +378,14 @@ class TestInABrowser:
         page.get_by_role("link", name="You were at").wait_for()
         assert "Sources" not in page.locator(".again-here").inner_text()
 
+    def test_the_contents_mark_no_section_that_comes_after_a_prediction(self, tab):
+        page = tab("stragglers.html")
+        page.locator("#item-stragglers-elsewhere").wait_for(state="visible")
+        page.evaluate("scrollTo({top: document.documentElement.scrollHeight, behavior: 'instant'})")
+        page.locator("#contents .reading").wait_for()
+        assert page.locator("#contents .reading .closed").count() == 0
+        assert page.locator("#contents .reading").inner_text() == "The naive answer: share the batch"
+
     def test_paper_has_the_whole_text_and_the_answers(self, tab, site, tmp_path):
         page = tab("stragglers.html")
         page.get_by_label("Show everything").check()
