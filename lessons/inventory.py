@@ -1,10 +1,10 @@
-"""The concept inventory: 25 quiz questions whose wrong choices are known misconceptions, asked before and after a
-course.
+"""The concept inventory: quiz questions of every chapter whose wrong choices are known misconceptions, asked before
+and after a course.
 
 inventory.toml refers to items of the chapters' quizzes and fixes their parameters. If an item asks for a number, its
 choices are the recorded answer and those of three wrong formulas. A sitting is one student's answers at one time:
 
-    {"lockstep_inventory": 1, "student": "Ada", "when": "before", "seed": 3,
+    {"lockstep_inventory": 2, "student": "Ada", "when": "before", "seed": 3,
      "answers": {"stragglers.speed_up": "linear", ...}}
 
 `lessons.inventory_report` computes the statistics of many.
@@ -64,7 +64,7 @@ class Sitting(BaseModel):
     """One student's answers in one sitting: question -> key of the choice. An unanswered question counts as wrong."""
 
     model_config = ConfigDict(frozen=True)
-    lockstep_inventory: Literal[1]
+    lockstep_inventory: Literal[2]  # 1 asked 25 questions; the others would count as wrong
     student: str = Field(min_length=1, max_length=100)
     when: Literal["before", "after"]
     seed: int = 0
@@ -98,7 +98,9 @@ def read(text: str | bytes) -> Sitting:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        raise ValueError(f"{where}: {first['msg']}; give a file that `inventory --before` or --after wrote.") from None
+        raise ValueError(
+            f"{where}: {first['msg']}; give a file that this version's `inventory --before` or --after wrote."
+        ) from None
     known = {one.name: one for one in questions()}
     for name, key in sitting.answers.items():
         if name not in known:

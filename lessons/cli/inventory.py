@@ -18,7 +18,7 @@ ITEMS = ("question", "right before", "right after", "discrimination", "misconcep
 
 
 @click.command(
-    "inventory", help="Ask 25 questions before and after a course. Each wrong choice is a known misconception."
+    "inventory", help="Ask 38 questions before and after a course. Each wrong choice is a known misconception."
 )
 @click.option("--before", type=WRITTEN, help="ask, and write the answers to this file, as those before the course")
 @click.option("--after", type=WRITTEN, help="the same after the course")
@@ -57,7 +57,7 @@ def _ask(file: Path, when: str, student: str, seed: int | None) -> None:
         letter = click.prompt("? (- if you do not know)", type=click.Choice([*letters, "-"]), show_choices=False)
         if letter != "-":
             answers[question.name] = options[letters.index(letter)].key
-    sitting = Sitting(lockstep_inventory=1, student=student, when=when, seed=seed, answers=answers)
+    sitting = Sitting(lockstep_inventory=2, student=student, when=when, seed=seed, answers=answers)
     file.write_text(sitting.text(), "utf-8")
     console.print(f"\nThank you. Your answers are in {file}; hand it in.", highlight=False, markup=False)
 

@@ -26,7 +26,7 @@ def sitting(student, when, marks):
     """What a student answered to a, b and c: "+" right, "-" wrong, "." nothing."""
     said = {"+": "yes", "-": "no"}
     answers = {one.name: said[mark] for one, mark in zip(THREE, marks, strict=True) if mark in said}
-    return Sitting(lockstep_inventory=1, student=student, when=when, answers=answers)
+    return Sitting(lockstep_inventory=2, student=student, when=when, answers=answers)
 
 
 CLASS = [
@@ -42,12 +42,10 @@ def command():
     return lambda *words, **how: CliRunner().invoke(main, list(words), **how)
 
 
-def test_there_are_25_questions_of_six_chapters_as_the_quizzes_have_them():
+def test_there_are_38_questions_of_all_chapters_as_the_quizzes_have_them():
     every = inventory.questions()
-    assert len({one.name for one in every}) == 25
-    assert {one.name.partition(".")[0] for one in every} >= {
-        "collectives", "stragglers", "averaging", "staleness", "pipelines", "pipedream"
-    }  # fmt: skip
+    assert len({one.name for one in every}) == 38
+    assert {one.name.partition(".")[0] for one in every} == {one.name for one in lessons.written_chapters()}
     for one in every:
         chapter, _, name = one.name.partition(".")
         item = lessons.chapter(chapter).item(name)
@@ -133,22 +131,22 @@ def test_a_class_takes_the_inventory_in_the_terminal_and_is_reported(command, tm
             letters.append("abcdefgh"[keys.index(question.right)] if number < right else "-")
         return "\n".join(letters) + "\n"
 
-    for file, when, seed, right in (("ada", "before", 3, 5), ("ada2", "after", 4, 15), ("ben", "before", 5, 25)):
+    for file, when, seed, right in (("ada", "before", 3, 6), ("ada2", "after", 4, 22), ("ben", "before", 5, 38)):
         words = ("inventory", f"--{when}", str(tmp_path / f"{file}.json"), "--seed", str(seed), "--student", file[:3])
         done = command(*words, input=answers(seed, right))
-        assert done.exit_code == 0 and "25 of 25" in done.output
+        assert done.exit_code == 0 and "38 of 38" in done.output
         assert command(*words).exit_code == 2  # no answers are overwritten
     (tmp_path / "other.json").write_text("{}")
     done = command("inventory", "--report", str(tmp_path), "--csv", str(tmp_path / "class.csv"))
     assert done.exit_code == 0 and "Class mean gain: 0.50" in done.output and "other.json: " in done.output
     with (tmp_path / "class.csv").open() as table:
         assert [*csv.reader(table)] == [
-            ["student", "before", "after", "gain"], ["ada", "5", "15", "0.50"], ["ben", "25", "", ""]
+            ["student", "before", "after", "gain"], ["ada", "6", "22", "0.50"], ["ben", "38", "", ""]
         ]  # fmt: skip
     with (tmp_path / "class-items.csv").open() as table:
-        assert len([*csv.reader(table)]) == 26
+        assert len([*csv.reader(table)]) == 39
     kept = json.loads((tmp_path / "ada.json").read_text())
-    assert kept["when"] == "before" and kept["seed"] == 3 and len(kept["answers"]) == 5
+    assert kept["when"] == "before" and kept["seed"] == 3 and len(kept["answers"]) == 6
 
 
 def test_files_that_the_inventory_did_not_write_are_told_in_a_sentence(command, tmp_path):
@@ -157,6 +155,7 @@ def test_files_that_the_inventory_did_not_write_are_told_in_a_sentence(command, 
         ({"answers": {"stragglers.nothing": "right"}}, "does not ask"),
         ({"answers": {"stragglers.speed_up": "seven"}}, "has no choice"),
         ({"when": "meanwhile"}, "when"),
+        ({"lockstep_inventory": 1}, "lockstep_inventory.*this version's"),  # it was not asked all of the questions
     ):
         with pytest.raises(ValueError, match=said):
             inventory.read(json.dumps(good | wrong))
