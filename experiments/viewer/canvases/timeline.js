@@ -96,11 +96,17 @@ class Timeline {
     const clock = frame.clock ? lockstepClock : this.clock === lockstepClock ? new Clock() : this.clock;
     if (clock !== this.clock) { this.clock = clock; this.hear(); }
     Object.assign(this, { whole, readable, brief, work, flags, colours, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
-    this.total = Math.max(frame.seconds, 1e-9);
+    const total = Math.max(frame.seconds, 1e-9), same = again && total === this.total; // the axis grows to that of another schedule
+    this.total = total;
     this.end = frame.end ?? this.total;
     this.index();
     this.goesOn = spans.columns.start.some((_, n) => this.endless(n));
-    if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; this.leave(); }
+    if (!same) {
+      [this.from, this.to] = this.opening();
+      this.scroll = 0;
+      this.leave();
+      for (const one of lockstepTimelines) if (one !== this && this.together && one.together === this.together) one.see(this.from, this.to);
+    }
     this.offerPlaces(chips);
     const touched = frame.trouble && matchMedia("(pointer: coarse)").matches; // with fingers
     this.pitch = Math.max(7, Math.min(touched ? 44 : 30, Math.floor(300 / this.names.length)));

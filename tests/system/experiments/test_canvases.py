@@ -636,6 +636,30 @@ def test_two_schedules_have_one_clock_and_one_window(drawn):
     assert seen[0] == seen[1] and seen[0][:2] == [10, 30] and seen[0][2] > 10
 
 
+def test_a_schedule_that_another_one_joins_shows_the_axis_of_both(drawn):
+    long, short = (schedules.study(Plan.of(schedule=name)) for name in ("1f1b", "zb_interleaved"))
+    end = long.summary["makespan"]
+    alone, joined, other = (
+        base64.b64encode(schedule.frame(study, until, together="both")).decode()
+        for study, until in ((short, 0.0), (short, end), (long, end))
+    )
+    page = drawn("timeline", base64.b64decode(alone))
+    page.get_by_role("button", name="Zoom in").click()
+    page.evaluate(
+        """([joined, other]) => {
+          const two = document.body.appendChild(document.createElement("div")), show = lockstep.timeline;
+          show(two, lockstep.bytes(other));
+          show(document.getElementById("here"), lockstep.bytes(joined));
+        }""",
+        [joined, other],
+    )
+    windows = "[...lockstepTimelines].map(({ from, to }) => [from, to])"
+    assert short.summary["makespan"] < end and page.evaluate(windows) == [[0, end]] * 2
+    page.get_by_role("button", name="Zoom in").first.click()
+    page.evaluate("bytes => lockstep.timeline(document.getElementById('here'), lockstep.bytes(bytes))", joined)
+    assert page.evaluate(windows) == [[end / 4, 3 * end / 4]] * 2  # drawn again, it stays
+
+
 def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark(browser, made, tmp_path):
     run = made(Experiment(workers=32, steps=1000))
     path = tmp_path / "report.html"
