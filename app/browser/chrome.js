@@ -1,10 +1,8 @@
 // What Streamlit's page lacks. It pushes an entry into the browser's history for every setting that is changed; here an
 // entry is that of a run: what is changed after it makes one more, which follows all changes until the next run.
 // Parameters that are `apart` say how the page shows a run; they change its entry and make none.
-// Relies on the test id of the button that shuts the side bar, and on Streamlit pushing those entries. Without them a
-// phone's drawer stays open over a run, and the browser's way back leads through every setting.
-const NARROW = "(max-width: 767px)"; // where Streamlit's side bar is a drawer over the page
-const STARTS = ".st-key-run button, .st-key-reset button, .st-key-mend button";
+// Relies on Streamlit pushing those entries. Without them the browser's way back leads through every setting.
+const NARROW = "(max-width: 767px)"; // where a screen shows a part of the page
 const CARD = '[class*="st-key-card-"] button';
 const QUESTION = ".st-key-prediction"; // of a card, with its answers, which a phone has below the fold
 const CHOSEN = '[class*="st-key-option-"] button'; // of a card: what comes of it is seen in the lanes above
@@ -35,10 +33,9 @@ function watched() {
     else history.replaceState({ ...state }, title, url);
   };
   document.addEventListener("click", (event) => {
-    if (matchMedia(NARROW).matches && event.target.closest?.(CHOSEN)) document.querySelector(".st-key-timeline")?.scrollIntoView({ block: "start" });
-    if (matchMedia(NARROW).matches && event.target.closest?.(CARD)) bring(QUESTION);
-    if (!matchMedia(NARROW).matches || !event.target.closest?.(STARTS)) return;
-    setTimeout(() => document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click(), 50); // after Streamlit has heard it
+    if (!matchMedia(NARROW).matches) return;
+    if (event.target.closest?.(CHOSEN)) document.querySelector(".st-key-timeline")?.scrollIntoView({ block: "start" });
+    if (event.target.closest?.(CARD)) bring(QUESTION);
   });
 
   // Scroll to a part as soon as the server has answered with it, within ten seconds.

@@ -1,4 +1,4 @@
-"""What Streamlit's page lacks: a browser-history entry per run, and a side bar that closes by itself on a phone.
+"""What Streamlit's page lacks: a browser-history entry per run.
 
 It also scrolls the answer to a question from the menu into view. Relies on the run's context, which knows whether the
 page is drawn because of the browser's history, and on the class of a navigation entry. Without the first, going back

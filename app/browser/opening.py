@@ -1,6 +1,6 @@
 """Extend the page's first HTML with its style, a curtain that opens once the page is complete, and a quick answer.
 
-It also preloads the scripts of the page's parts, see assets.py.
+It also closes a phone's drawer, and preloads the scripts of the page's parts, see assets.py.
 
 Streamlit can add a style sheet only as an element of the page, after other elements have been visible without it. This
 middleware appends it to the HTML that Streamlit serves: it applies before any script has run, and it follows the head,
@@ -18,7 +18,7 @@ from app.browser import assets
 from installation import ROOT
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = ("opening.js", "answer.js", "help.js", "printing.js")
+SCRIPTS = ("opening.js", "answer.js", "drawer.js", "help.js", "printing.js")
 CURTAIN = """<div class="curtain" role="status" aria-label="Lockstep is opening">
 <p>Train one model on many machines, and see what happens</p><div>
 <i></i><i></i><i></i><i></i></div></div>"""

@@ -297,7 +297,7 @@ def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, addre
 
 
 @pytest.mark.slow
-def test_on_a_phone_run_closes_the_drawer_and_nothing_is_wider_than_the_screen(newcomer, address):
+def test_on_a_phone_a_run_and_a_page_close_the_drawer_and_nothing_is_wider_than_the_screen(newcomer, address):
     page = newcomer
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{address}/?workers=2")
@@ -313,6 +313,10 @@ def test_on_a_phone_run_closes_the_drawer_and_nothing_is_wider_than_the_screen(n
     expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
     expect(page.get_by_text("Not run yet")).to_have_count(0)
     result(page)
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.locator(".stSidebar").get_by_role("link", name="Survey").click()
+    expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
+    expect(page.get_by_role("heading", name="Survey")).to_be_visible()
 
 
 @pytest.mark.slow
