@@ -1,5 +1,6 @@
 """The choice of an algorithm: a list that finds it by any of its names, and all of them by family, with their ideas."""
 
+from collections import Counter
 from functools import partial
 
 import streamlit as st
@@ -26,8 +27,8 @@ def choose() -> None:
 def _browse() -> None:
     """Show the families with a sentence each; the algorithms of those that are open, with their ideas."""
     with st.container(key="by-family", gap="xsmall"):
-        for family in dict.fromkeys(entry.family for entry in ALGORITHMS.values()):
-            label = f"**{FAMILIES[family]}.** {FAMILY_IDEAS[family]}"
+        for family, count in Counter(entry.family for entry in ALGORITHMS.values()).items():
+            label = f"**{FAMILIES[family]} ({count}).** {FAMILY_IDEAS[family]}"
             with st.expander(label, key=f"family-{family}", on_change="rerun") as place:
                 if place.open:
                     _offer(family)

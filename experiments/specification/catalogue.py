@@ -35,7 +35,7 @@ class Entry:
     title: str
     """The usual name, as written within a sentence: "Synchronous SGD", "handwritten digits"."""
     also: str = ""
-    """Another name by which people look for it: "DDP"."""
+    """Other names by which people look for it: "DDP", or "zero bubble, pipeline"."""
 
     @property
     def module(self) -> ModuleType:
@@ -68,8 +68,14 @@ def title_of(path: str) -> str:
     return title if explained else sentence.partition(",")[0]
 
 
+def _also(family: str, name: str) -> str:
+    """Return the other names of an algorithm, followed by those of its family."""
+    entries = DECLARED[f"{family}.{name}"], DECLARED["families"][family]
+    return ", ".join(entry["also"] for entry in entries if "also" in entry)
+
+
 ALGORITHMS = {
-    name: Entry(name, family, f"algorithms.{family}.{name}", title, DECLARED[f"{family}.{name}"].get("also", ""))
+    name: Entry(name, family, f"algorithms.{family}.{name}", title, _also(family, name))
     for (family, name), title in ((entry.split("."), title) for entry, title in algorithms.CATALOGUE.items())
 }
 """All algorithms, in teaching order."""

@@ -60,7 +60,7 @@ def test_an_algorithm_is_found_by_its_family_with_keys_and_nothing_violates_wcag
     journey.result(page)
     page.get_by_role("button", name="All algorithms by family").press("Enter")
     dialog = page.get_by_role("dialog")
-    family = dialog.locator("summary", has_text="Model averaging.")
+    family = dialog.locator("summary", has_text="Model averaging (")
     expect(family).to_contain_text("Workers train on their own for a while")
     family.press("Enter")
     entry = dialog.get_by_role("button", name="DiLoCo · diloco", exact=False).first
