@@ -20,3 +20,12 @@ def fade(*keys: str, opacity: float, grey: bool = False) -> None:
     """Fade the elements with these keys, such as figures of settings that are no longer chosen."""
     parts = ", ".join(f".st-key-{key}" for key in keys)
     st.html(f"<style>{parts} {{ opacity: {opacity}{'; filter: grayscale(1)' * grey} }}</style>")
+
+
+def veil(key: str, word: str) -> None:
+    """Grey out what is in the element with this key, under a word that says what it is."""
+    part = f".st-key-{key}"
+    st.html(
+        f"<style>{part} {{ position: relative }} {part} > * {{ opacity: 0.45; filter: grayscale(1) }} "
+        f"{part}::after {{ content: '{word}' }}</style>"
+    )

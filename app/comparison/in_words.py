@@ -9,7 +9,6 @@ from app.comparison.difference import learned_alike, only_the_clock
 from app.session import session
 from experiments.runs.record import Run
 from experiments.runs.seeds import pair_by_seed
-from experiments.specification.experiment import Experiment
 
 AGAINST = {"step": "the step", "samples": "samples", "seconds": "time", "bytes": "what was sent"}
 
@@ -23,23 +22,21 @@ def settle_axis(before: Shown | None, run: Run) -> None:
     axis.settle(_pair(before, run) if apart else None)
 
 
-def since(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
-    """Show all that changed since the previous run and, once `run` has finished, with what effect; offer to hide it.
+def since(before: Shown | None, run: Run) -> None:
+    """Show all that changed since the previous run, and with what effect; offer to hide it.
 
     With several seeds, it says that it compares only one: the previous run has no others.
     """
     if before is None:
         return
-    these = changes.between(before.run.experiment, now)
+    these = changes.between(before.run.experiment, run.experiment)
     changed = f"**{escape_markdown(', '.join(these))}**" if these else "**Once more**"
-    came = ": the previous run is shown in grey."
-    if run:
-        several = st.session_state.get("seeds") and run.experiment.cluster == "simulated"
-        alone = f"with seed {run.experiment.seed} alone " if several else ""
-        came = f": {alone}{escape_markdown(difference.between(before.run, run, before.name))}."
-    if run and axis.is_settled_for(_pair(before, run)):
+    several = st.session_state.get("seeds") and run.experiment.cluster == "simulated"
+    alone = f"with seed {run.experiment.seed} alone " if several else ""
+    came = f": {alone}{escape_markdown(difference.between(before.run, run, before.name))}."
+    if axis.is_settled_for(_pair(before, run)):
         came += " Plotted against time, because against the step both curves coincide."
-    elif run:
+    else:
         came += _covered(before.run, run)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="before"):
         st.markdown(f":material/history: {changed}{came}", width="stretch")

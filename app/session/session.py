@@ -156,8 +156,8 @@ def unstored_run() -> JobState | None:
 
 
 def before() -> str | None:
-    """Return the folder of the run shown before the current one, or None."""
-    return st.session_state.get("before")
+    """Return the folder of the run shown before the current one, also while that is in progress; or None."""
+    return st.session_state.get("shown" if st.session_state.get("job") else "before")
 
 
 def forget_before() -> None:

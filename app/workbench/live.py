@@ -5,9 +5,10 @@ import streamlit as st
 
 from app import charts
 from app.browser import components, looks
+from app.browser.text import escape_markdown
 from app.charts import Shown, pictures
 from app.charts.words import legend
-from app.comparison import in_words, reference
+from app.comparison import reference
 from app.session import pins, session
 from app.workbench import head, result
 from experiments.jobs.job import JobState
@@ -15,7 +16,7 @@ from experiments.viewer import palette
 from experiments.viewer.canvases import curve
 from experiments.viewer.palette import LineStyle
 from experiments.viewer.pictures import Series
-from experiments.wording import units
+from experiments.wording import naming, units
 from experiments.wording.sentences import capital
 
 EVERY = 0.5  # s between two frames
@@ -29,7 +30,8 @@ def show(led: bool = False) -> None:
     folder, asked = st.session_state.get("shown"), st.session_state.asked
     if folder:
         result.show(folder, None, LiveRun(reference.before(asked, pins.names())), led)
-        looks.fade("figures", "lanes", "rest", opacity=0.45, grey=True)
+        looks.fade("figures", "rest", opacity=0.45, grey=True)
+        looks.veil("timeline", "Previous run")
     else:
         result.show_run_in_progress(asked, LiveRun(None))
 
@@ -57,7 +59,9 @@ class LiveRun:
         st.fragment(_head, run_every=EVERY)()
 
     def line(self) -> None:
-        in_words.since(self.before, st.session_state.asked)
+        if shown := session.run_on_page():
+            of = f"**{escape_markdown(naming.title(shown.experiment))}**, {head.headline(shown.experiment)}"
+            st.markdown(f":material/history: Still shown, in grey: the previous run, {of}.")
 
     def curves(self, others: list[Shown]) -> None:
         """Draw the growing curves, with those of other runs on the page."""

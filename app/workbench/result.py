@@ -112,7 +112,7 @@ class Finished:
         predict.show_verdict(self.run)
         if not self.told:
             ask.show_answer(self.run)
-        in_words.since(self.before, self.run.experiment, self.run)
+        in_words.since(self.before, self.run)
         remarks.show(self.run, self.missing)
 
 

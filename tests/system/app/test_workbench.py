@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -382,7 +383,10 @@ def test_workers_that_a_link_gives_to_an_algorithm_that_trains_alone_can_be_take
 @pytest.mark.parametrize(
     ("name", "module"),
     [("FSDP", "zero3"), ("ZeRO", "zero1"), ("DiLoCo", "diloco"), ("1F1B", "dapple"), ("DDP", "overlap"),
-     ("FedAvg", "local_sgd"), ("Megatron", "tensor"), ("zero bubble", "zb_h1"), ("parameter server", "asgd")],
+     ("FedAvg", "local_sgd"), ("Megatron", "tensor"), ("zero bubble", "zb_h1"), ("parameter server", "asgd"),
+     ("zero bubble", "zb_h2"), ("zero bubble", "zb_v"), ("pipeline", "dapple"), ("pipeline", "gpipe"),
+     ("pipeline", "pipedream"), ("federated", "scaffold"), ("FedProx", "scaffold"), ("LARS", "lamb"),
+     ("Krum", "robust"), ("Byzantine", "robust")],
 )  # fmt: skip
 def test_the_names_that_people_use_today_are_in_the_label_of_their_algorithm(name, module):
     assert name in choice_label(ALGORITHMS, module)
@@ -395,8 +399,10 @@ def test_the_families_are_listed_with_a_sentence_each(page, stored):
     assert not opened.exception
     labels = [place.label for place in opened.expander if place.label.startswith("**")]
     assert labels == [
-        f"**{FAMILIES[one]}.** {FAMILY_IDEAS[one]}" for one in dict.fromkeys(e.family for e in ALGORITHMS.values())
+        f"**{FAMILIES[one]} ({count}).** {FAMILY_IDEAS[one]}"
+        for one, count in Counter(e.family for e in ALGORITHMS.values()).items()
     ]
+    assert any(label.startswith("**One worker (7).**") for label in labels)
     assert len({*FAMILY_IDEAS.values()}) == len(FAMILIES)
 
 
@@ -927,6 +933,21 @@ def test_the_page_needs_neither_torch_nor_compilers_nor_scikit_learn(stored, fol
     environment = {**os.environ, "LOCKSTEP_RUNS": str(folders)}
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_while_a_run_is_in_progress_the_previous_one_is_grey_and_named(page, stored, monkeypatch):
+    stored(Experiment())
+    opened = page("welcome=true")
+    assert not any("grayscale" in one.value for one in opened.get("html"))
+    opened.session_state.job, opened.session_state.asked = "a job", Experiment(algorithm="easgd")
+    monkeypatch.setattr(session, "under_way", lambda: JobState("running", phase="Compiling kernels, once."))
+    opened.run()
+    assert not opened.exception
+    grey = " ".join(one.value for one in opened.get("html") if "grayscale" in one.value)
+    assert all(f".st-key-{part}" in grey for part in ("figures", "rest", "timeline"))
+    assert ".st-key-timeline::after { content: 'Previous run' }" in grey
+    told = next(one.value for one in opened.markdown if "Still shown" in one.value)
+    assert re.search(quote("the previous run … Synchronous SGD on handwritten digits … 4 workers"), told)
 
 
 def test_figures_of_other_settings_are_dimmed_and_say_whose_they_are_while_these_have_not_run(page, stored):
