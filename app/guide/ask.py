@@ -5,13 +5,15 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from app.browser.text import escape_markdown
+from app.comparison import changes
+from app.guide import verdicts
 from app.guide.questions import QUESTIONS, Question, find_question
 from app.session import background, pins, session
 from app.settings import chosen
 from experiments.runs.record import Run
-
-MARKS = {True: "✓", False: "✗"}
-SPOKEN = {True: "predicted right", False: "predicted wrong", None: "open"}
+from experiments.specification.experiment import Experiment
+from experiments.wording import naming
 
 
 class ChosenQuestion(NamedTuple):
@@ -23,45 +25,40 @@ class ChosenQuestion(NamedTuple):
 
 
 def path() -> None:
-    """Show which questions the reader has predicted, with the score, and offer the next one and all others."""
-    verdicts = _verdicts()
-    each = [verdicts.get(question.query) for question in QUESTIONS]
-    steps = "".join(f"<i>{MARKS.get(right, n)}</i>" for n, right in enumerate(each, 1))
-    spoken = ", ".join(f"{n} {SPOKEN[right]}" for n, right in enumerate(each, 1))
-    score = _score() or "predict, then see"
+    """Show which questions the reader has predicted, with the score, and offer each of them and the next one."""
     with st.container(key="path", gap="xsmall"):
-        st.html(
-            f'<b>{len(QUESTIONS)} questions</b>: {score}<div class="path" role="img" aria-label="Questions: {spoken}.">'
-            f"{steps}</div>"
-        )
-        following(verdicts, "path-next")
-        menu()
+        st.html(f"<b>{len(QUESTIONS)} questions</b>: {verdicts.score() or 'predict, then see'}")
+        with st.container(key="squares", horizontal=True, gap=None, wrap=False):
+            for n, question in enumerate(QUESTIONS, 1):
+                name = (
+                    f"Question {n}, {verdicts.in_words(question)}: {question.asks}"  # style.css hides it from the eye
+                )
+                st.button(
+                    f"**{verdicts.mark(question) or n}** :gray[{name}]", key=f"square-{n}", help=question.asks,
+                    width="stretch", on_click=_open, args=(question,),
+                )  # fmt: skip
+        following("path-next")
 
 
-def following(verdicts: dict[str, bool], key: str) -> None:
-    """Draw the button for the first question without a prediction, if there is one."""
-    for n, question in enumerate(QUESTIONS):
-        if question.query not in verdicts:
+def following(key: str) -> None:
+    """Draw the button for the first question whose answer the reader has not seen, if there is one."""
+    for n, question in enumerate(QUESTIONS, 1):
+        if not verdicts.has_seen(question):
             st.button(
-                f"{n + 1}. {question.asks}", key=key, icon=":material/arrow_forward:", width="stretch", on_click=_open,
+                f"{n}. {question.asks}", key=key, icon=":material/arrow_forward:", width="stretch", on_click=_open,
                 args=(question,),
             )  # fmt: skip
             return
 
 
-def menu(key: str = "question") -> None:
-    """Offer all questions."""
+def menu(key: str) -> None:
+    """Offer all questions in a menu, where there is no room for the path."""
     st.menu_button(
         "Try a question", QUESTIONS, key=key, icon=":material/psychology_alt:", width="stretch",
         format_func=lambda question: question.asks, on_click=lambda: _open(st.session_state[key]),
         help="Predict the answer, then see it: sets all controls, runs the experiment, and pins the run it is compared "
         "with. Replaces your pinned runs.",
     )  # fmt: skip
-
-
-def record(question: Question, right: bool) -> None:
-    """Count the first prediction for this question."""
-    st.session_state.verdicts = {question.query: right, **_verdicts()}
 
 
 def close() -> None:
@@ -76,6 +73,7 @@ def show_question() -> None:
         return
     with st.container(key="open-question", border=True, gap="small"):
         st.markdown(f"**{QUESTIONS.index(question) + 1}. {question.asks}**")
+        show_basis(question.reference, question.experiment)
         with st.container(horizontal=True, gap="small"):
             for n, option in enumerate(question.options):
                 st.button(option, key=f"predicted-{n}", on_click=_try, args=(question, n))
@@ -83,19 +81,43 @@ def show_question() -> None:
             st.button("Not now", key="not-this", type="tertiary", on_click=close)
 
 
+def show_basis(reference: Experiment, experiment: Experiment) -> None:
+    """Say which run a prediction starts from and what changes there: the run on the page may be another one."""
+    named = ("algorithm", "compression", "workload", "workers", "network")  # or in the words below
+    more = [changes.setting(reference, name, value) for name, value in reference.flat().items() if name not in named]
+    start = [naming.title(reference), naming.team(reference), naming.network(reference.network), *more]
+    shown = session.run_on_page()
+    other = " The run on the page is another one." if shown and shown.experiment != reference else ""
+    st.caption(
+        f"Starts from: {escape_markdown(', '.join(start))}. "
+        f"What changes: {escape_markdown(', '.join(changes.between(reference, experiment)))}.{other}"
+    )
+
+
+def find_answer(experiment: Experiment) -> Question | None:
+    """Return the question that this experiment answers, if the reader has predicted the answer or asked for it."""
+    question = find_question(experiment)
+    return question if question and verdicts.has_seen(question) else None
+
+
+def is_beside_the_question(before: Experiment, now: Experiment) -> bool:
+    """Return True if `now` answers a question that is about another comparison than that with `before`."""
+    question = find_answer(now)
+    return question is not None and before != question.reference
+
+
 def show_answer(run: Run) -> None:
     """Show the answer to the question that belongs to this run, and how many pins its comparison replaced."""
-    if question := find_question(run.experiment):
-        choice, verdicts = st.session_state.get("chosen_question"), _verdicts()
+    if question := find_answer(run.experiment):
+        choice = st.session_state.get("chosen_question")
         gone = choice.unpinned if choice and choice.key == run.experiment.key() else 0
         made_way = f" {gone} pinned run{'s' * (gone != 1)} replaced for this comparison." if gone else ""
-        badge = {True: ":green-badge[:material/check: Right] ", False: ":orange-badge[Not quite] "}
-        verdict = badge.get(verdicts.get(question.query), "")
-        score = f" So far: {_score()}." if verdict else ""
+        badge = {True: ":green-badge[:material/check: Right] ", False: ":orange-badge[:material/close: Not quite] "}
+        verdict = badge.get(verdicts.document()[question.query], "")
+        score = f" So far: {verdicts.score()}." if verdict else ""
         with st.container(key="answer", gap="xsmall"):
             st.info(f"{verdict}**{question.asks}** {question.finds}{made_way}{score}", icon=":material/psychology_alt:")
-            if verdicts:
-                following(verdicts, "answer-next")
+            following("answer-next")
 
 
 def number_to_show() -> int:
@@ -106,17 +128,6 @@ def number_to_show() -> int:
     choice = state.get("chosen_question")
     there = choice and not state.get("job") and state.asked.key() == choice.key
     return choice.number if there else 0
-
-
-def _verdicts() -> dict[str, bool]:
-    """Return whether the reader's predictions were right, by the question's query."""
-    return st.session_state.get("verdicts", {})
-
-
-def _score() -> str:
-    """Return how many predictions were right: "2 of 3 predicted right"; "" if there are none."""
-    verdicts = _verdicts()
-    return f"{sum(verdicts.values())} of {len(verdicts)} predicted right" if verdicts else ""
 
 
 def _question() -> Question | None:
@@ -141,8 +152,7 @@ def _open(question: Question) -> None:
 def _try(question: Question, said: int | None = None) -> None:
     """Set all controls to the question's run, start it, and pin only the run that it is compared with."""
     close()
-    if said is not None:
-        record(question, said == question.right)
+    verdicts.record(question, None if said is None else said == question.right)
     chosen.put(question.experiment)
     st.session_state.update(complaint="", axis=question.axis)
     reference = background.ask_soon(question.reference, "question")

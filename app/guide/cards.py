@@ -15,7 +15,7 @@ from experiments.specification.catalogue import ALGORITHMS
 from experiments.specification.experiment import Experiment
 from experiments.specification.faults import FaultSetting
 from experiments.viewer.waits import NETWORK
-from experiments.wording import units
+from experiments.wording import naming, units
 from experiments.wording.rank_names import rank_names
 from experiments.wording.sentences import capital
 from tracing import KINDS
@@ -34,8 +34,8 @@ class Card(NamedTuple):
 
     `trial(mine, seconds)` applies the card to the reader's own experiment, whose run took `seconds`; None if it
     makes no sense there. `judge(now, before)` returns the index of the correct prediction, `says(now, before)` the
-    finding in one or two sentences; `predicts` is the question that the reader is asked, with {worker}, {others} and
-    {at}.
+    finding in one or two sentences; `predicts` is the question that the reader is asked, with {worker}, {others},
+    {method} and {at}.
     """
 
     title: str
@@ -59,7 +59,8 @@ class Card(NamedTuple):
         names = rank_names(e, e.ranks)
         rank = next(iter(_added(e.crash, trial.reference.crash) or _added(e.slow, Experiment().slow)))
         at = units.seconds(e.crash.by_rank[rank][0]) if rank in e.crash.by_rank else ""
-        return self.predicts.format(worker=capital(names[rank]), others=e.workers - 1, at=at)
+        method = naming.method(trial.reference)
+        return self.predicts.format(worker=capital(names[rank]), others=e.workers - 1, method=method, at=at)
 
 
 SLOWER = 4  # times
@@ -183,7 +184,7 @@ CARDS = (
         "Slow one worker down",
         ":material/hourglass_bottom:",
         "One worker computes four times slower.",
-        "{worker} computes four times slower than the others. What do the other {others} do in every step?",
+        "{worker} computes four times slower than the others. What do the other {others} do in every step of {method}?",
         ("They continue without it", "They wait for it"),
         1,
         _BY_QUERY["slow=3:4"],
@@ -208,7 +209,7 @@ CARDS = (
         "Kill a worker",
         ":material/power_off:",
         "One worker fails halfway through the run.",
-        "{worker} is lost after {at}, in the middle of the run. What do the other {others} do?",
+        "{worker} is lost after {at}, in the middle of a run of {method}. What do the other {others} do?",
         ("They stop", "They train on without it"),
         0,
         _BY_QUERY["crash=2:0.04"],

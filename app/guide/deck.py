@@ -8,7 +8,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from app.browser.text import sentence
-from app.guide import ask
+from app.guide import ask, verdicts
 from app.guide.cards import CARDS, CardRuns
 from app.session import background, session
 from app.settings import chosen, feasible
@@ -59,10 +59,9 @@ def draw(run: Run) -> bool:
         with place:
             _say(answer, run)
     columns = st.columns(len(CARDS), gap="small")
-    done = {one.asked.card for one in answers().values()}
     for n, (card, column) in enumerate(zip(CARDS, columns, strict=True)):
-        mark = " :material/check:" if n in done else ""
-        label = f"**{card.title}**{mark}" + ("" if done else f"  \n{card.about}")
+        mark = verdicts.mark(card.question)
+        label = f"**{card.title}**{mark and f' {mark}'}" + ("" if answers() else f"  \n{card.about}")
         column.button(label, key=f"card-{n}", icon=card.icon, width="stretch", on_click=_open, args=(n,))
     return answer is not None
 
@@ -95,10 +94,11 @@ def _ask(asked: AskedCard) -> None:
     card = CARDS[asked.card]
     with st.container(key="prediction", border=True, gap="small"):
         st.markdown(f"**{card.title}.** {card.asks(asked.trial)}")
+        ask.show_basis(asked.trial.reference, asked.trial.experiment)
         if not asked.own:
             st.caption(
-                "This cannot be shown on your run, so it starts from the standard one: synchronous SGD on digits, four "
-                "workers. **Back** in the browser returns to yours."
+                "This cannot be shown on your run, so it starts from the standard one. **Back** in the browser "
+                "returns to yours."
             )
         elif asked.mine != Experiment():
             st.caption("This acts on your own settings.")
@@ -114,7 +114,7 @@ def _say(answer: CardAnswer, run: Run) -> None:
     if reference.folder:
         before = session.load(str(reference.folder))
         right = answer.said == card.judge(run, before)
-        verdict = ":green-badge[:material/check: Right]" if right else ":orange-badge[Not quite]"
+        verdict = ":green-badge[:material/check: Right]" if right else ":orange-badge[:material/close: Not quite]"
         found = f"{verdict} {card.says(run, before)}"
     elif trial == card.standard:
         found = card.question.finds
@@ -143,7 +143,7 @@ def _do(asked: AskedCard, said: int) -> None:
     state.answers = {**answers(), trial.experiment.key(): CardAnswer(said, asked)}
     card = CARDS[asked.card]
     if trial == card.standard:
-        ask.record(card.question, said == card.right)
+        verdicts.record(card.question, said == card.right)
     chosen.put(trial.experiment)
     state.update(complaint="", axis=card.question.axis)
     reference = background.ask_soon(trial.reference, "card-reference")

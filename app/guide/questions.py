@@ -60,7 +60,8 @@ QUESTIONS = (
         0,
         "algorithm=asgd&slow=3:4&seconds=0.1",
         "In the same tenth of a second asynchronous SGD processes twice as many samples. The price is staleness: "
-        "a gradient is three updates old on average.",
+        "a gradient is three updates old on average. Workers still wait for a third of their time, but not for each "
+        "other: most of it is the network, and the rest is the server, which handles one gradient at a time.",
         "seconds",
         against="slow=3:4&seconds=0.1",
     ),

@@ -117,5 +117,5 @@ def _reset() -> None:
     state = st.session_state
     state.progress, state.forgetting, state.resets = EMPTY, False, state.get("resets", 0) + 1
     for name in map(str, list(state)):
-        if name in ("again", "round", "exam", "brought") or name.startswith(("anew-", "solution-")):
+        if name in ("again", "round", "exam", "brought", "verdicts") or name.startswith(("anew-", "solution-")):
             del state[name]

@@ -51,6 +51,8 @@ def show(
     name = Path(folder).name
     beside, missing = reference.load_pinned_runs()
     before = reference.before(run.experiment, [name, *dict(beside)])
+    if before and ask.is_beside_the_question(before.run.experiment, run.experiment):
+        before = None
     beside += [] if name in dict(beside) else [(name, run)]
     top = under_way or Finished(run, folder, wanted, before, missing, told)
     with st.container(key="head"):

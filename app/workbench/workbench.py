@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.browser import chrome, looks
 from app.browser.text import sentence
-from app.guide import ask, coach, welcome
+from app.guide import ask, coach, verdicts, welcome
 from app.session import session, sharing
 from app.settings import chosen, faults, feasible
 from app.workbench import head, live, result, sidebar
@@ -43,6 +43,7 @@ def page() -> None:
     elif chrome.is_back_navigation():
         _return()
     _show()
+    verdicts.keep()
     chrome.show(state.asked.key() if state.get("asked") else "", ask.number_to_show())
 
 

@@ -54,7 +54,8 @@ const progress = (() => {
     localStorage.setItem(KEY, JSON.stringify(merge(stored, { ...EMPTY, places: { [chapter]: anchor } })));
   }
 
-  const forget = () => localStorage.removeItem(KEY);
+  /** Delete what is stored here, and the verdicts on the workbench's questions. */
+  const forget = () => [KEY, "lockstep-verdicts"].forEach((key) => localStorage.removeItem(key));
 
   /** Return the document with one more answer; a prediction that is answered is passed. */
   function recorded(document, answer) {

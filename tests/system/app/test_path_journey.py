@@ -26,7 +26,13 @@ def test_a_reader_follows_the_path_by_keys_and_sees_the_score(tab, address):
     answer.get_by_role("button", name="2. What does one straggler cost").press("Enter")
     question.get_by_role("button", name="A quarter more time").press("Enter")
     expect(answer).to_contain_text(re.compile("Not quite.*1 of 2 predicted right", re.DOTALL))
-    expect(path.get_by_role("img", name="1 predicted right, 2 predicted wrong, 3 open")).to_be_visible()
+    for name in ("Question 1, predicted right", "Question 2, predicted wrong", "Question 3, open"):
+        expect(path.get_by_role("button", name=name)).to_be_visible()
+    page.reload()
+    expect(answer).to_contain_text(re.compile("Not quite.*1 of 2 predicted right", re.DOTALL))
+    expect(path).to_contain_text("1 of 2 predicted right")
+    path.get_by_role("button", name="Question 10, open").press("Enter")
+    expect(question).to_contain_text("10. Can training survive the loss of a worker?")
     page.go_back()
     expect(answer).to_contain_text("What if the network is slow?")
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from app.guide import deck
+from app.guide import deck, verdicts
 from app.guide.cards import CARDS
 from app.guide.questions import QUESTIONS, find_question
 from app.session import session
@@ -128,6 +128,13 @@ def caused(run, role):
     return np.delete(run.causes.training[of], NETWORK, axis=1).sum()
 
 
+def test_workers_that_wait_for_no_worker_still_wait_a_third_of_their_time_mostly_for_the_network():
+    now = made(QUESTIONS[2].query)
+    waits = now.causes.training.sum(axis=0)
+    assert 0.3 <= now.summary["share_wait"] <= 0.36 and waits[NETWORK] > waits.sum() / 2 and not caused(now, "worker")
+    assert "Workers still wait for a third of their time" in QUESTIONS[2].finds
+
+
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.title)
 def test_what_a_card_says_is_computed_from_its_runs_and_so_is_the_prediction_that_is_right(card):
     now, was = made(card.question.query), made(card.question.against)
@@ -143,13 +150,32 @@ def test_a_card_tells_the_losses_of_both_runs():
     assert list(map(float, losses)) == pytest.approx([0.099, 0.170], rel=0.05)  # how sums are rounded moves them by 1 %
 
 
+def ask(opened, question):
+    """Open a question by its square."""
+    opened.button(f"square-{QUESTIONS.index(question) + 1}").click().run()
+
+
+def squares(opened) -> list[str]:
+    """Return the squares' marks and names: "1 Question 1, open"."""
+    labels = [opened.button(f"square-{n}").label for n in range(1, len(QUESTIONS) + 1)]
+    return [re.sub(r"\*\*|:gray\[|:.*$", "", label.replace(":gray[", "")) for label in labels]
+
+
+def shown_answers(opened) -> list[str]:
+    return [info.value for info in opened.info if any(question.finds in info.value for question in QUESTIONS)]
+
+
+def captions(opened) -> str:
+    return " ".join(caption.value for caption in opened.caption)
+
+
 def test_a_question_sets_the_controls_runs_them_and_lays_the_run_over_what_it_is_compared_with(page, stored):
     question = QUESTIONS[2]
     stored(Experiment())
     pinned, answer, reference = (stored(e) for e in (Experiment(seed=9), question.experiment, question.reference))
     opened = page(f"pin={pinned.name}")
     assert not any(question.finds in info.value for info in opened.info)
-    opened.menu_button("question").click(question).run()
+    ask(opened, question)
     opened.button("just-show").click().run()
     assert not opened.exception
     assert opened.session_state.asked == question.experiment and opened.session_state.algorithm == "asgd"
@@ -181,9 +207,14 @@ def test_predictions_are_counted_once_and_the_path_offers_the_next_question(page
     assert any("Right" in info.value and first.finds in info.value for info in opened.info)
     opened.button("answer-next").click().run()
     opened.button(f"predicted-{1 - second.right}").click().run()
-    assert "1 of 2 predicted right" in path(opened) and "1 predicted right, 2 predicted wrong, 3 open" in path(opened)
+    assert "1 of 2 predicted right" in path(opened)
+    assert squares(opened)[:3] == [
+        "✓ Question 1, predicted right",
+        "✗ Question 2, predicted wrong",
+        "3 Question 3, open",
+    ]
     assert any("Not quite" in info.value and second.finds in info.value for info in opened.info)
-    opened.menu_button("question").click(second).run()
+    ask(opened, second)
     opened.button(f"predicted-{second.right}").click().run()
     assert "1 of 2 predicted right" in path(opened), "who has seen the answer does not predict it"
     assert opened.button("path-next").label == f"3. {third.asks}"
@@ -208,6 +239,118 @@ def test_a_question_is_closed_by_another_run_and_by_a_card(page, stored):
     assert not opened.exception and not asks(opened)
 
 
+def test_each_square_opens_its_question(page, stored):
+    stored(Experiment())
+    opened = page()
+    for number, question in enumerate(QUESTIONS, 1):
+        opened.button(f"square-{number}").click().run()
+        assert not opened.exception
+        assert f"**{number}. {question.asks}**" in [one.value for one in opened.markdown]
+
+
+def test_a_question_says_which_run_it_starts_from_and_what_changes_there(page, stored):
+    straggler = QUESTIONS[1]
+    for experiment in (Experiment(), QUESTIONS[0].experiment):
+        stored(experiment)
+    opened = page("network=1GbE")
+    ask(opened, straggler)
+    assert (
+        "Starts from: Synchronous SGD on handwritten digits, 4 workers, 10GbE. What changes: worker 3 four times "
+        "slower. The run on the page is another one."
+    ) in captions(opened)
+    opened = page()
+    ask(opened, straggler)
+    assert "What changes: worker 3 four times slower." in captions(opened) and "another one" not in captions(opened)
+
+
+def test_a_question_names_all_settings_that_its_run_starts_from(page, stored):
+    stored(Experiment())
+    opened = page()
+    ask(opened, QUESTIONS[2])
+    start = "Synchronous SGD on handwritten digits, 4 workers, 10GbE, worker 3 four times slower, time budget 100 ms"
+    assert f"Starts from: {start}. What changes: Synchronous SGD → Asynchronous SGD" in captions(opened)
+
+
+def test_a_card_names_the_algorithm_that_it_asks_about_while_the_page_shows_another(page, stored):
+    nobody_waits, kill = CARDS[1], CARDS[2]
+    stored(Experiment())
+    stored(nobody_waits.question.experiment), stored(nobody_waits.question.reference)
+    opened = page(unfolded=False)
+    opened.session_state["welcome"] = True
+    opened.run()
+    opened.button("card-1").click().run()
+    opened.button(f"option-{nobody_waits.right}").click().run()
+    assert opened.session_state.asked.algorithm == "asgd"
+    opened.button("card-2").click().run()
+    (asked,) = [one.value for one in opened.markdown if f"**{kill.title}.**" in one.value]
+    assert "in the middle of a run of Synchronous SGD. What do the other 3 do?" in asked
+    assert "Starts from: Synchronous SGD on handwritten digits, 4 workers, 10GbE." in captions(opened)
+    assert "The run on the page is another one." in captions(opened)
+
+
+def test_an_answer_is_shown_only_once_its_question_was_asked_or_skipped(page, stored):
+    question = QUESTIONS[0]
+    stored(Experiment()), stored(question.experiment)
+    opened = page(f"{question.query}&axis=seconds")
+    assert opened.session_state.shown and shown_answers(opened) == []
+    ask(opened, question)
+    assert shown_answers(opened) == []
+    opened.button("just-show").click().run()
+    assert len(shown_answers(opened)) == 1 and "predicted right" not in shown_answers(opened)[0]
+    assert squares(opened)[0] == "1 Question 1, answer seen"
+    ask(opened, question)
+    opened.button(f"predicted-{question.right}").click().run()
+    assert squares(opened)[0] == "1 Question 1, answer seen", "who has seen the answer does not predict it"
+
+
+def test_an_answer_stands_next_to_no_comparison_other_than_its_own(page, stored, canvases):
+    def ghosts(opened) -> bool:
+        return any("previous run" in str(header) for header, _ in canvases(opened).values())
+
+    network, straggler = QUESTIONS[:2]
+    for experiment in (Experiment(), network.experiment, straggler.experiment, Experiment(workers=2)):
+        stored(experiment)
+    opened = page(unfolded=False, at_once=True)
+    opened.session_state["workers"] = 2
+    opened.run()
+    assert any("the previous run" in one.value or ":material/history:" in one.value for one in opened.markdown)
+    assert ghosts(opened)
+    for question in (network, straggler):
+        ask(opened, question)
+        opened.button("just-show").click().run()
+        assert len(shown_answers(opened)) == 1
+        assert not any(":material/history:" in one.value for one in opened.markdown) and not ghosts(opened)
+        assert any(":material/keep:" in one.value for one in opened.markdown)
+
+
+def test_a_browser_brings_back_the_score_and_the_verdict_after_a_reload(page, stored):
+    network, straggler = QUESTIONS[:2]
+    stored(Experiment()), stored(network.experiment)
+    opened = page(network.query)
+    opened.session_state["verdicts"] = verdicts.read(f'{{"{network.query}": true, "{straggler.query}": null}}')
+    opened.run()
+    assert squares(opened)[:2] == ["✓ Question 1, predicted right", "2 Question 2, answer seen"]
+    assert "Right" in shown_answers(opened)[0] and "1 of 1 predicted right" in shown_answers(opened)[0]
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "1", '{"network=1GbE": 1, "no question": true}'])
+def test_what_is_no_verdict_is_not_read_from_a_browser(text):
+    assert verdicts.read(text) == {}
+
+
+@pytest.mark.parametrize(("right", "mark"), [(True, "✓"), (False, "✗")])
+def test_a_card_and_its_questions_square_bear_the_same_mark(page, stored, right, mark):
+    card = CARDS[2]
+    stored(Experiment())
+    opened = page(unfolded=False)
+    opened.session_state["welcome"] = True
+    opened.session_state["verdicts"] = {card.question.query: right}
+    opened.run()
+    assert opened.button("card-2").label.startswith(f"**{card.title}** {mark}")
+    assert squares(opened)[QUESTIONS.index(card.question)].startswith(mark)
+    assert not any(one in opened.button("card-0").label for one in "✓✗")
+
+
 def test_a_prediction_on_a_card_counts_as_one_for_its_question(page, stored):
     card = CARDS[0]
     stored(Experiment())
@@ -227,7 +370,7 @@ def test_a_browser_that_has_not_heard_of_the_new_axis_does_not_bring_the_old_one
     opened = page()
     (switch,) = (group for group in opened.get("button_group") if group.label == "Curves against")
     old = switch.set_value("step")._widget_state
-    opened.menu_button("question").click(question).run()
+    ask(opened, question)
     opened.button("just-show").click().run()
     late = opened._tree.get_widget_states()
     late.widgets.append(old)
@@ -247,7 +390,7 @@ def test_what_a_card_has_found_is_not_said_once_more_while_the_next_card_asks(pa
     opened.session_state["card"], opened.session_state["card_over"] = asked[1], opened.session_state["asked"]
     opened.run()
     assert not opened.exception and not any(card.question.finds in info.value for info in opened.info)
-    opened.session_state["answers"] = {}
+    opened.session_state["answers"], opened.session_state["verdicts"] = {}, {card.question.query: True}
     opened.run()
     assert any(card.question.finds in info.value for info in opened.info)
 
@@ -280,7 +423,7 @@ def test_a_question_is_answered_also_where_what_it_is_compared_with_cannot_be_ru
 
     opened = page("seed=8")
     monkeypatch.setattr(session.pool(), "submit", refuse)
-    opened.menu_button("question").click(question).run()
+    ask(opened, question)
     opened.button("just-show").click().run()
     assert not opened.exception and "pin" not in opened.query_params
     assert opened.session_state.shown == str(answer)
