@@ -41,7 +41,8 @@ def show(chapter: Chapter) -> None:
     )
     with st.popover("Forget everything", icon=":material/delete:"):
         st.markdown(
-            "This deletes all answers, places and scores in this browser. Files that you have downloaded remain."
+            "This deletes all answers, places and scores in this browser, with those of the workbench's questions. "
+            "Files that you have downloaded remain."
         )
         st.button("Yes, forget everything", key="forget-all", on_click=memory.forget)
 

@@ -106,9 +106,11 @@ def test_who_exports_clears_and_imports_has_lost_nothing(address, reader, tmp_pa
     taking.value.save_as(tmp_path / "mine.json")
     before = kept(tab)
     assert len(before.answers) == 1 and progress.read((tmp_path / "mine.json").read_text()).answers == before.answers
+    tab.evaluate("localStorage.setItem('lockstep-verdicts', '{}')")
     tab.get_by_role("button", name="Forget everything").click()
     tab.get_by_role("button", name="Yes, forget everything").click()
     expect(tab.get_by_text("0 of 6").first).to_be_visible()
+    tab.wait_for_function("localStorage.getItem('lockstep-verdicts') === null")  # of the workbench's questions
     tab.wait_for_function(f"!(JSON.parse(localStorage.getItem('{progress.KEY}')) ?? {{answers: []}}).answers.length")
     tab.reload()
     expect(tab.get_by_text("0 of 6").first).to_be_visible()
