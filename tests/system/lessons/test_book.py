@@ -1,5 +1,6 @@
 """The static book: all of the text is in it, all links lead somewhere, and it is read from a disk without a network."""
 
+import base64
 import inspect
 import json
 import re
@@ -34,6 +35,24 @@ FOLDED = [
 """Chapter, anchor of a fold and of a figure in it, for all that have one."""
 DRAWN = """plot => [...plot.shadowRoot.querySelectorAll("canvas")].some(
     (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((value) => value))"""
+
+PUNCTUATION = """all => all.map((one) => {
+    const range = document.createRange();
+    range.selectNodeContents(one.lastChild);
+    const last = [...one.querySelectorAll(".katex-base")].at(-1).getBoundingClientRect();
+    return [one.textContent, range.getBoundingClientRect().left < last.right - 4];
+})"""
+"""A formula's text, and whether the punctuation behind it is on another line than its end."""
+BRIGHTNESS = """async (address) => {
+    const picture = new Image();
+    picture.src = address;
+    await picture.decode();
+    const canvas = new OffscreenCanvas(picture.width, picture.height), context = canvas.getContext("2d");
+    context.drawImage(picture, 0, 0);
+    const at = (x) => Math.max(...[0, 1, 2].map((n) => context.getImageData(x, picture.height - 8, 1, 1).data[n]));
+    return [at(2), at(picture.width - 3), at(picture.width / 2)];
+}"""
+"""The brightest colour of a picture near its lower edge: at its left and right edges, and between them."""
 
 
 class Page(HTMLParser):
@@ -377,6 +396,30 @@ class TestInABrowser:
         page.goto(page.url.partition("#")[0])
         page.get_by_role("link", name="You were at").wait_for()
         assert "Sources" not in page.locator(".again-here").inner_text()
+
+    def test_a_formula_keeps_its_punctuation_on_its_line_and_is_not_broken_in_a_table(self, tab):
+        page = tab("sgd.html")
+        page.get_by_label("Show everything").check()
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            joined = page.locator(".part .joined").evaluate_all(PUNCTUATION)
+            assert len(joined) > 40 and not [text for text, apart in joined if apart]
+        heights = page.locator("td .katex-html").evaluate_all("all => all.map(one => one.getClientRects().length)")
+        assert heights and {*heights} == {1}
+
+    def test_a_table_that_is_wider_than_the_page_has_a_shadow_where_it_goes_on(self, tab):
+        page = tab("sgd.html")
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.get_by_label("Show everything").check()
+        table = page.locator(".table").filter(has_text="what you must know")
+        assert table.evaluate("one => one.scrollWidth > one.clientWidth")
+        shadows = []
+        for scrolled in (0, 1000):
+            table.evaluate("(one, left) => one.scrollTo({left, behavior: 'instant'})", scrolled)
+            picture = base64.b64encode(table.screenshot()).decode()
+            left, right, empty = page.evaluate(BRIGHTNESS, f"data:image/png;base64,{picture}")
+            shadows.append((left < empty - 30, right < empty - 30))
+        assert shadows == [(False, True), (True, False)]
 
     def test_the_contents_mark_no_section_that_comes_after_a_prediction(self, tab):
         page = tab("stragglers.html")
