@@ -37,9 +37,7 @@ class Settings(Knobs):
     aggregate: Literal["mean", "median", "trimmed", "krum", "geometric", "clipped"] = knob(
         "median", "F, what stands for the mean of the gradients"
     )
-    tolerated: int = knob(
-        1, "f, number of liars to withstand", when={"aggregate": ("trimmed", "krum")}, ge=0, le=2000
-    )
+    tolerated: int = knob(1, "f, number of liars to withstand", when={"aggregate": ("trimmed", "krum")}, ge=0, le=2000)
     selected: int = knob(1, "gradients of least score that are averaged", when={"aggregate": ("krum",)}, ge=1, le=4096)
     radius: float = knob(
         1.0, "longest distance from the last aggregate that counts", when={"aggregate": ("clipped",)}, gt=0, le=1e9
