@@ -127,7 +127,7 @@ def test_random_feedback_through_convolutions_is_noted_and_a_smaller_step_that_t
     values = {"model": "cnn", "precision": "float32", "steps": 200}
     e = experiment("feedback_alignment", **values | {"learning_rate": 0.02})
     own, slow = e.notes
-    assert "learning rate of 0.02" in own and "Give it more steps" in slow
+    assert "use a rate of 0.02" in own and "Give it more steps" in slow
     assert run(e).summary["accuracy"] > 0.5
     diverged = run(e.change(learning_rate=0.2))
     assert re.search(quote("2.30 of guessing … smaller learning rate"), diverged.notes[0])
