@@ -9,7 +9,9 @@ const MOVES = ["scroll", "resize"];
 const LOOK = 200;              // ms between two looks where the part is: each makes the browser lay out the page
 const GAP = 12;                // px between a part and the bubble
 const USED = "button, a[href], [data-baseweb=select], [data-testid=stSlider], label";
-const READ = ".st-key-welcome h1, .st-key-welcome-words, .legend, .learned, .machines"; // what explains, and what is pictured
+const READ = ".st-key-welcome h1, .st-key-welcome-words, .headline, .legend, .tokens span, .stage, .learned"; // what explains, and what is pictured
+const PICTURE = 0.1;           // of a px of what is read or used: one of the machines, which say again what the lanes do
+const PHONE = 768;             // px of a window in which the tour stands at the foot
 const GOES_ON = `${USED}, input, [role=option], .st-key-timeline`;
 const MATTERS = 100;           // times as much as what else is hidden
 const HEADER = 60;             // px of the page's bar, behind which nothing is seen
@@ -122,6 +124,10 @@ class Coach {
   follow() {
     this.frame = 0;
     const box = this.part(this.data.steps[this.step].at);
+    if (document.querySelector('[role="dialog"]')) { // such as one that says that there is no such page
+      this.acted = true;
+      return this.leave();
+    }
     if (!this.bubble && ((this.acted && !this.wanted) || (!box && performance.now() > this.until))) return this.leave();
     if (box && !this.bubble && this.wanted) this.bring(box);
     const seen = box && box.bottom > HEADER && box.top < innerHeight;
@@ -179,7 +185,9 @@ class Coach {
     // on the side of the part, of the lanes or of the picture where it hides nothing of the part, and least of what is used
     const pictured = stage && box.left >= stage.left - 1, lanes = pictured ? this.part("lanes") : null;
     const bar = document.querySelector(".stSidebar")?.getBoundingClientRect();
-    const places = [
+    const [machines] = this.boxes(".machines"), [tools] = this.boxes(".tools"), foot = document.querySelector(".st-key-phone-bar")?.getBoundingClientRect().top || innerHeight;
+    const places = innerWidth < PHONE ? [[12, foot - GAP - high], [box.left, box.top - GAP - high]] : [
+      ...(machines && lanes ? [[lanes.right + 4, (tools?.bottom ?? machines.top) + 6]] : []), // beside the lanes, above the machines
       ...(!pictured && bar && box.right <= bar.right ? [[bar.right + GAP, box.top - GAP]] : []), ...(lanes ? [[box.left, lanes.bottom + AXIS + GAP]] : []),
       [(lanes ?? box).right + GAP, box.top], [box.right + GAP, box.top], ...(pictured ? [[stage.left - GAP - wide, box.top]] : []),
       [box.left - GAP - wide, box.top], [box.left, box.bottom + GAP], [box.left, box.top - GAP - high],
@@ -187,11 +195,12 @@ class Coach {
     const inside = ([left, top]) => [Math.max(12, Math.min(left, innerWidth - wide - 12)), Math.max(12, Math.min(top, innerHeight - high - 12))];
     const hidden = ([left, top], of) => Math.max(0, Math.min(left + wide, of.right) - Math.max(left, of.left)) * Math.max(0, Math.min(top + high, of.bottom) - Math.max(top, of.top));
     const used = [...this.boxes(`${USED}, ${READ}`), ...[lanes, bar].filter(Boolean)]; // all of the side bar is there to be used
-    const cost = (place) => used.reduce((sum, one) => sum + hidden(place, one), MATTERS * hidden(place, box));
+    const cost = (place) => used.reduce((sum, one) => sum + hidden(place, one), MATTERS * hidden(place, box) + (machines ? PICTURE * hidden(place, machines) : 0));
     const found = places.map(inside).map((place, side) => ({ place, side, cost: cost(place) })), before = found[this.side];
     const best = found.reduce((best, one) => (one.cost < best.cost ? one : best));
     // it stays on its side while the page is scrolled, unless it hides its part there, or far more than elsewhere
-    const { place: [left, top], side } = before && !hidden(before.place, box) && before.cost <= 2 * best.cost ? before : best;
+    const apart = innerWidth < PHONE && found.find((one) => !hidden(one.place, box)); // the foot, unless its part is there
+    const { place: [left, top], side } = apart || (before && !hidden(before.place, box) && before.cost <= 2 * best.cost ? before : best);
     this.side = side;
     Object.assign(this.bubble.style, { left: `${left}px`, top: `${top}px` });
   }

@@ -29,7 +29,11 @@ STEPS = (
         "Each colour is a kind of work",
         "Blue: it computes a gradient. Orange: all workers sum their gradients. Green: each updates its model.",
     ),
-    CoachStep("wait", "Grey is waiting", "Slow one worker down, and the others turn grey while they wait for it."),
+    CoachStep(
+        "wait",
+        "Grey is waiting",
+        "No grey in the lanes? Then nobody waits for long: slow one worker down, and the others turn grey.",
+    ),
     CoachStep(
         "name",
         "Click a name to cause trouble",

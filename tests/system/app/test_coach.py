@@ -75,7 +75,7 @@ def test_a_tour_that_was_asked_for_comes_whatever_the_reader_did_meanwhile(brows
     assert toured(browser, acts=True, asked=1)
 
 
-def test_a_tour_on_a_phone_covers_no_legend_and_is_hidden_and_keeps_its_side_while_the_page_is_scrolled(browser):
+def test_a_tour_on_a_phone_stands_at_the_foot_covers_no_legend_and_is_hidden_with_its_part(browser):
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.set_content(
         """<div style="height: 300px"></div><div class="st-key-timeline"><div class="legend" style="height: 30px"></div>
@@ -85,12 +85,11 @@ def test_a_tour_on_a_phone_covers_no_legend_and_is_hidden_and_keeps_its_side_whi
     tour = page.get_by_role("region", name="A short tour")
     expect(tour).to_be_visible()
     assert covered(page, ".legend", ".stage") == []
-    top = "document.querySelector('{}').getBoundingClientRect().top"
-    gap = f"{top.format('.coach')} - {top.format('.stage')}"
-    before = page.evaluate(gap)
+    foot = "() => innerHeight - document.querySelector('.coach').getBoundingClientRect().bottom"
+    assert page.evaluate(foot) == pytest.approx(12, abs=1)
     page.mouse.wheel(0, 200)
     page.wait_for_function("() => scrollY === 200")
-    page.wait_for_function(f"before => Math.abs({gap} - before) < 1", arg=before)
+    assert page.evaluate(foot) == pytest.approx(12, abs=1)
     page.mouse.wheel(0, 1800)
     expect(tour).to_be_hidden()
     page.mouse.wheel(0, -2000)
@@ -124,6 +123,17 @@ def test_the_last_step_covers_none_of_the_buttons_beside_the_one_that_it_is_abou
     expect(page.locator(".coach")).to_contain_text("Change something")
     page.wait_for_function("() => document.querySelector('.coach-ring').offsetWidth < 200")
     assert covered(page, "#stop", "#reset", "#first", ".stage") == []
+    page.close()
+
+
+def test_no_tour_stands_over_a_dialog_such_as_one_that_says_that_there_is_no_such_page(browser):
+    page = browser.new_page()
+    page.clock.install()
+    page.set_content('<div role="dialog">Page not found</div>')
+    page.evaluate(LANES)
+    mounted(page)
+    page.clock.run_for(1000)
+    assert page.locator(".coach").count() == 0
     page.close()
 
 
@@ -171,7 +181,7 @@ def test_another_run_ends_the_tour_and_the_same_one_drawn_again_does_not(browser
     page.close()
 
 
-def test_the_tour_covers_neither_the_machines_nor_the_words_that_explain_the_lanes(browser):
+def test_the_tour_covers_neither_the_lanes_nor_the_words_that_explain_them(browser):
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.set_content(
         """<div class="st-key-welcome-words" style="height: 60px; margin-top: 120px">words</div>
@@ -184,6 +194,6 @@ def test_the_tour_covers_neither_the_machines_nor_the_words_that_explain_the_lan
     for step in coach.STEPS[:4]:
         expect(page.locator(".coach")).to_contain_text(step.title)
         page.wait_for_function("() => document.querySelector('.coach').offsetTop > 0")
-        assert covered(page, ".machines", ".st-key-welcome-words") == [], step
+        assert covered(page, ".stage", ".legend", ".st-key-welcome-words") == [], step
         page.get_by_role("button", name="Next").click()
     page.close()
