@@ -122,7 +122,7 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
     told += f", {units.percent(share)} of the ideal {units.number(stops[-1] / stops[0])}"
     if not reached:
         return f"{told}."
-    lowest = f"to a held-out loss of {units.loss(loss)}, the lowest that every run reaches at some time,"
+    lowest = f"to a held-out loss of {units.loss(loss)}, which every run reaches on the way, though it may end higher,"
     return f"{told}; {lowest} {sooner(reached[0][1][-1].speed_up)}."
 
 

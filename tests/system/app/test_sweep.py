@@ -150,7 +150,7 @@ def test_a_sweep_over_workers_draws_a_picture_each_the_speed_up_and_the_table(pa
     assert "overlaid" in canvases(opened)
     words = [element.value for element in opened.caption if "times as many samples per second as 1" in element.value]
     assert words and "of the ideal 32" in words[0]
-    assert ", the lowest that every run reaches at some time, they " in words[0]
+    assert ", which every run reaches on the way, though it may end higher, they " in words[0]
     table = next(element.value for element in opened.get("html") if "<table>" in str(element.value))
     assert all(f" {n} worker{'s' * (n > 1)}<" in table for n in (1, 2, 4, 8, 16, 32))
     assert "workers waited" in table
