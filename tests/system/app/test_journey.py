@@ -226,9 +226,9 @@ def test_a_short_run_follows_the_slider_and_leaves_the_one_before_in_grey(tab, a
     figures = result(page)
     slide(page, "workers", 1)
     expect(page.get_by_text("6 workers · batch 32")).to_be_visible()
+    expect(page.locator(".st-key-before")).to_contain_text("workers 4 → 6")
     assert result(page) != figures
     expect(page.locator(".st-key-head")).not_to_contain_text("Not run yet")
-    expect(page.locator(".st-key-before")).to_contain_text("workers 4 → 6")
     page.go_back()
     expect(page.get_by_text("4 workers · batch 32")).to_be_visible()
     assert result(page) == figures
