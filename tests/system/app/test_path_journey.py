@@ -50,7 +50,7 @@ def test_on_a_phone_a_question_and_its_answer_come_into_sight(tab, address):
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-@pytest.mark.parametrize(("typed", "title"), [("zero bubble", "ZB-H1"), ("FSDP", "ZeRO-3 (FSDP)")])
+@pytest.mark.parametrize(("typed", "title"), [("zero bubble", re.compile("^ZB-")), ("FSDP", "ZeRO-3 (FSDP)")], ids=str)
 def test_typing_a_name_that_people_use_finds_its_algorithm(tab, address, typed, title):
     page = tab(f"{address}/?workers=2")
     journey.result(page)
