@@ -15,12 +15,11 @@ Staleness: none; models diverge for at most H + tau - 1 steps.
 Source: Douillard et al., arXiv:2501.18512, and torchft's local_sgd.py, whose regression test it reproduces.
 """
 
-from itertools import pairwise
-
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.fragments import Pattern, fragments
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
+from algorithms.parts.segments import side_by_side
 from knobs import Refusal, multiples
 
 
@@ -83,17 +82,18 @@ def worker(comm, task, s=Settings()):
     x, v = kernels.keep(kernels.copy(w)), kernels.state_like(w)
     inner = optimizer(s.update, w, s.momentum)
     parts = fragments(task.layers, s.fragments, s.pattern)
-    flight = kernels.keep(kernels.empty(max(map(size, parts)), w))  # room for the fragment that travels
+    within = [side_by_side(part) for part in parts]  # the slices of a fragment in a vector of the fragment alone
+    flight = kernels.keep(kernels.empty(max(places[-1].stop for places in within), w))  # room for the one that travels
 
-    def start(part):
-        p = flight[: size(part)]
-        for here, place in zip(within(part), part, strict=True):
+    def start(number):
+        p = flight[: within[number][-1].stop]
+        for here, place in zip(within[number], parts[number], strict=True):
             kernels.displacement(p[here], x[place], w[place], 1.0)
         return comm.all_reduce(p, op="mean", async_op=True)
 
-    def finish(part, handle):
+    def finish(number, handle):
         p = handle.wait()
-        for here, place in zip(within(part), part, strict=True):
+        for here, place in zip(within[number], parts[number], strict=True):
             kernels.nesterov(x[place], v[place], p[here], s.outer_rate, s.outer_momentum)
             kernels.mix(w[place], x[place], s.own_share, 1 - s.own_share)
         if comm.rank == 0:
@@ -107,27 +107,17 @@ def worker(comm, task, s=Settings()):
         moved = [steps + 1 for steps in moved]
         left = -taken % s.turn  # steps until the turn ends
         if left == s.overlap:
-            handle = start(parts[now])
+            handle = start(now)
         if left == 0:
-            finish(parts[now], handle)
+            finish(now, handle)
             moved[now], handle = 0, None
     if handle:
-        finish(parts[now], handle)
+        finish(now, handle)
         moved[now] = 0
-    for part in (part for part, steps in zip(parts, moved, strict=True) if steps):
-        finish(part, start(part))
+    for number, steps in enumerate(moved):
+        if steps:
+            finish(number, start(number))
     return x
-
-
-def size(part):
-    """Return the number of parameters of a fragment."""
-    return sum(place.stop - place.start for place in part)
-
-
-def within(part):
-    """Return the slice of each of a fragment's layers in a vector of the fragment alone."""
-    ends = [size(part[:end]) for end in range(len(part) + 1)]
-    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 ALGORITHM = Algorithm(

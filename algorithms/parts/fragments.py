@@ -26,7 +26,9 @@ def fragments(layers: Sequence[slice], count: int, pattern: Pattern) -> list[lis
     if len(pieces) == 1:
         pieces = shares(pieces[0].stop, min(count, pieces[0].stop))
     if count > len(pieces):
-        raise ValueError(f"{count} fragments need as many layers, but the model has {len(pieces)}; use at most that.")
+        raise ValueError(
+            f"{count} fragments need {count} layers, but the model has {len(pieces)}; use at most {len(pieces)}."
+        )
     if pattern == "strided":
         return [pieces[first::count] for first in range(count)]
     edges = [0]

@@ -1,5 +1,8 @@
 """Consecutive segments of a gradient, each with its own scale or means, and those of a part of the gradient."""
 
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
 import numpy as np
 
 import kernels
@@ -32,3 +35,13 @@ class Segments:
 def tensor_segments(tensors) -> Segments:
     """Return the segments that are the tensors of a model."""
     return Segments([place.stop - place.start for place, _ in tensors])
+
+
+def side_by_side(places: Sequence[slice]) -> list[slice]:
+    """Return where each of these slices of a vector lies in a vector that holds them alone, one after the other.
+
+    >>> side_by_side([slice(4, 7), slice(9, 11)])
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    edges = accumulate((place.stop - place.start for place in places), initial=0)
+    return [slice(a, b) for a, b in pairwise(edges)]

@@ -93,7 +93,7 @@ class Lamb:
         self.moments = kernels.state_like(w), kernels.state_like(w)
 
     def prepare(self, g, count):
-        """u <- Adam's direction: its step from 0 at a rate of -1."""
+        """u <- Adam's direction, which is Adam's step from 0 with a rate of -1."""
         self.u[:] = 0
         kernels.adam(self.u, *self.moments, g, count, -1.0, *BETAS, self.s.eps)
 

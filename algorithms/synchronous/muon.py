@@ -27,6 +27,7 @@ from typing import Literal
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import BETAS, EPS
+from algorithms.parts.segments import side_by_side
 
 A, B, C, ROUNDS = 3.4445, -4.7750, 2.0315, 5
 
@@ -47,52 +48,57 @@ def elements_sent(shape, s):
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), equal on all ranks, and it stays so
     owned, others = divide(task.tensors, comm.size, s.all_matrices)
-    mine = {place.start: kernels.state_like(w[place]) for place, _ in owned[comm.rank]}  # B of each
-    length = sum(place.stop - place.start for place in others)
+    mine = [(place, shape, kernels.state_like(w[place])) for place, shape in owned[comm.rank]]  # with B
+    within = side_by_side(others)
+    length = within[-1].stop if within else 0
     moments = kernels.state_like(kernels.empty(length, w)), kernels.state_like(kernels.empty(length, w))
     rest = kernels.keep(kernels.empty(length, w))  # the gradients of everything else
     for step in task.steps(together=True):
         _, g = task.gradient(w)
-        for rank, matrices in enumerate(owned):
-            if rank != comm.rank and matrices:
-                comm.send(tuple(g[place] for place, _ in matrices), rank)
-        if mine:
-            own = tuple(kernels.copy(g[place]) for place, _ in owned[comm.rank])
-            for sender in range(comm.size):  # in the order of ranks: the same bits always
-                pieces = own if sender == comm.rank else comm.recv(sender)
-                for (place, _), piece in zip(owned[comm.rank], pieces, strict=True):
-                    kernels.mix(g[place], piece, float(sender > 0), 1.0)
+        reduce_to_owners(comm, g, owned)
         if length:
-            at = 0
-            for place in others:
-                size = place.stop - place.start
-                rest[at : at + size] = g[place]
-                at += size
+            for here, place in zip(within, others, strict=True):
+                rest[here] = g[place]
             comm.all_reduce(rest, op="mean")
-            at = 0
-            for place in others:
-                here = slice(at, at + place.stop - place.start)
-                m, v = (moment[here] for moment in moments)
-                kernels.adam(w[place], m, v, rest[here], step + 1, s.learning_rate, *BETAS, EPS)
-                at = here.stop
-        for place, shape in owned[comm.rank]:
+        for here, place in zip(within, others, strict=True):
+            m, v = (moment[here] for moment in moments)
+            kernels.adam(w[place], m, v, rest[here], step + 1, s.learning_rate, *BETAS, EPS)
+        for place, shape, momentum in mine:
             kernels.scale(g[place], 1 / comm.size)
-            momentum = mine[place.start]
             kernels.mix(momentum, g[place], s.momentum, 1.0)
             kernels.mix(g[place], momentum, 1.0, s.momentum)
             direction = orthogonal(g[place].reshape(shape[0], -1))
             kernels.sgd(w[place], direction.reshape(-1), s.learning_rate * factor(*direction.shape, s.scale))
-        if mine:
-            for rank in range(comm.size):
-                if rank != comm.rank:
-                    comm.send(tuple(w[place] for place, _ in owned[comm.rank]), rank)
-        for rank, matrices in enumerate(owned):
-            if rank != comm.rank and matrices:
-                for (place, _), updated in zip(matrices, comm.recv(rank), strict=True):
-                    w[place] = updated
+        send_to_all(comm, w, owned)
         if comm.rank == 0:
             task.report(w)
     return w
+
+
+def reduce_to_owners(comm, g, owned):
+    """On the owner of each matrix, its part of g becomes the sum over all ranks."""
+    for rank, matrices in enumerate(owned):
+        if rank != comm.rank and matrices:
+            comm.send(tuple(g[place] for place, _ in matrices), rank)
+    mine = owned[comm.rank]
+    if mine:
+        own = tuple(kernels.copy(g[place]) for place, _ in mine)
+        for sender in range(comm.size):  # in the order of ranks: the same bits always
+            pieces = own if sender == comm.rank else comm.recv(sender)
+            for (place, _), piece in zip(mine, pieces, strict=True):
+                kernels.mix(g[place], piece, float(sender > 0), 1.0)
+
+
+def send_to_all(comm, w, owned):
+    """On all other ranks, the owner's part of w takes the place of theirs."""
+    if owned[comm.rank]:
+        for rank in range(comm.size):
+            if rank != comm.rank:
+                comm.send(tuple(w[place] for place, _ in owned[comm.rank]), rank)
+    for rank, matrices in enumerate(owned):
+        if rank != comm.rank and matrices:
+            for (place, _), updated in zip(matrices, comm.recv(rank), strict=True):
+                w[place] = updated
 
 
 def divide(tensors, ranks, all_matrices):

@@ -35,7 +35,7 @@ FOUR: dict[str, Any] = {"exactness": "RND", "workers": 4, "to_workers": 4}
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     aggregate: Literal["mean", "median", "trimmed", "krum", "geometric", "clipped"] = knob(
-        "median", "F, what stands for the mean of the gradients"
+        "median", "F, how the gradients become one"
     )
     tolerated: int = knob(1, "f, number of liars to withstand", when={"aggregate": ("trimmed", "krum")}, ge=0, le=2000)
     selected: int = knob(1, "gradients of least score that are averaged", when={"aggregate": ("krum",)}, ge=1, le=4096)
@@ -172,7 +172,7 @@ def squared_distances(rows, point, skip=-1):
 
 
 def weighted_sum(out, rows, weights, own):
-    """out <- own * out + the sum of the weighted rows."""
+    """out <- own * out + the sum of the rows, each times its weight."""
     for row, weight in zip(rows, weights, strict=True):
         kernels.mix(out, row, own, weight)
         own = 1.0

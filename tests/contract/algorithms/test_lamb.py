@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from algorithms.synchronous.lamb import Settings
 from tests.training import Springs, train
 from workloads.workload import Evaluation
 
@@ -81,8 +82,6 @@ def test_vectors_take_the_plain_step_if_only_matrices_are_rescaled():
 
 @pytest.mark.parametrize(("rule", "growth"), [("lars", 4.0), ("lamb", 2.0)])
 def test_with_four_times_the_batch_lars_is_four_times_as_fast_and_lamb_twice(rule, growth):
-    from algorithms.synchronous.lamb import Settings
-
     s = Settings(rule=rule, learning_rate=0.5, base_batch=32)
     assert s.rate(step=50, per_epoch=10, batch=128) == pytest.approx(growth * 0.5)
     assert s.rate(step=0, per_epoch=10, batch=128) == 0.5

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import kernels
+from algorithms.averaging.scaffold import Settings, check
 from tests.training import Springs, train
 
 RATE, H = 0.1, 5
@@ -77,7 +78,5 @@ def test_where_curvatures_are_alike_the_corrections_cancel():
 
 
 def test_more_workers_than_there_are_cannot_be_sampled():
-    from algorithms.averaging.scaffold import Settings, check
-
     with pytest.raises(ValueError, match="use at most 4"):
         check(4, 1, None, Settings(sampled=5))

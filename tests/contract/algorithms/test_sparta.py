@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from algorithms.averaging.sparta import Settings, places
 from tests.training import ScalarChain, Springs, train
 
 PARTS = {"choose": "parts", "learning_rate": 0.1}
@@ -39,8 +40,6 @@ def test_a_parameter_drifts_apart_for_one_over_fraction_steps_and_then_meets():
 
 
 def test_all_parameters_take_their_turn_once_in_one_over_fraction_steps():
-    from algorithms.averaging.sparta import Settings, places
-
     turns = [index for index, _ in zip(places(11, Settings(fraction=0.25, choose="parts"), 3), range(4), strict=False)]
     assert np.array_equal(np.sort(np.concatenate(turns)), np.arange(11))
 

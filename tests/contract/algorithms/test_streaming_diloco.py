@@ -5,6 +5,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
+from algorithms.averaging.streaming_diloco import Settings, check
 from algorithms.parts.fragments import fragments
 from cluster.network import NETWORKS
 from tests.training import ScalarChain, Slope, Springs, train
@@ -89,7 +90,5 @@ def test_fragments_are_balanced_or_strided_and_cover_every_layer_once():
     ],
 )
 def test_settings_that_make_no_sense_together_are_refused_with_what_would_fit(settings, words):
-    from algorithms.averaging.streaming_diloco import Settings, check
-
     with pytest.raises(ValueError, match=words):
         check(2, 1, ScalarChain(), Settings(**settings))
