@@ -112,8 +112,7 @@ def show_answer(run: Run) -> None:
         choice = st.session_state.get("chosen_question")
         gone = choice.unpinned if choice and choice.key == run.experiment.key() else 0
         made_way = f" {gone} pinned run{'s' * (gone != 1)} replaced for this comparison." if gone else ""
-        badge = {True: ":green-badge[:material/check: Right] ", False: ":orange-badge[:material/close: Not quite] "}
-        verdict = badge.get(verdicts.document()[question.query], "")
+        verdict = verdicts.BADGES[verdicts.document()[question.query]]
         score = f" So far: {verdicts.score()}." if verdict else ""
         with st.container(key="answer", gap="xsmall"):
             st.info(f"{verdict}**{question.asks}** {question.finds}{made_way}{score}", icon=":material/psychology_alt:")

@@ -114,8 +114,7 @@ def _say(answer: CardAnswer, run: Run) -> None:
     if reference.folder:
         before = session.load(str(reference.folder))
         right = answer.said == card.judge(run, before)
-        verdict = ":green-badge[:material/check: Right]" if right else ":orange-badge[:material/close: Not quite]"
-        found = f"{verdict} {card.says(run, before)}"
+        found = f"{verdicts.BADGES[right]}{card.says(run, before)}"
     elif trial == card.standard:
         found = card.question.finds
     else:

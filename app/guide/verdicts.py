@@ -12,6 +12,7 @@ from app.guide.questions import QUESTIONS, Question
 
 KEY = "verdicts-storage"
 MARKS = {True: "✓", False: "✗"}
+BADGES = {True: ":green-badge[:material/check: Right] ", False: ":orange-badge[:material/close: Not quite] ", None: ""}
 SPOKEN = {True: "predicted right", False: "predicted wrong", None: "answer seen"}
 _mount = script("verdicts")
 

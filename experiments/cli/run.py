@@ -98,7 +98,7 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
         tell(run, folder.resolve(), as_json)
         sys.stdout.flush()
     if run.error:
-        why = (ending.explain_stop(run) or naming.readable(run.experiment, run.error)).rstrip(".")
+        why = ending.explain_error(run).rstrip(".")
         console.complain(f"{why}. Everything recorded until then is kept in {folder.resolve()}.")
     if problem:
         console.complain(problem)

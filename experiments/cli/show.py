@@ -70,7 +70,7 @@ def summary(run: Run) -> None:
 def text(run: Run) -> str:
     """Return headline and summary of a run as plain lines, with the reason if it did not finish."""
     lines = ["".join(part if isinstance(part, str) else part[0] for part in line) for line in _summary(run)]
-    why = ending.explain_stop(run) or naming.readable(run.experiment, run.error)
+    why = ending.explain_error(run)
     ended = [wrap(f"  {run.status}: {why}", "  ")] if run.error else []
     return "\n".join([headline(run), *lines, *ended])
 

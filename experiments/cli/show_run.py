@@ -9,7 +9,6 @@ from experiments.cli.options import json_option, runs_option
 from experiments.cli.run import tell
 from experiments.runs import ending, store
 from experiments.runs.script_run import ScriptRun
-from experiments.wording import naming
 
 
 @click.command("show", short_help="Print the summary of a stored run.")
@@ -26,5 +25,5 @@ def show_command(name: str, runs: str, as_json: bool) -> None:
         return
     tell(run, folder.resolve(), as_json)
     if run.error:
-        why = ending.explain_stop(run) or naming.readable(run.experiment, run.error)
+        why = ending.explain_error(run)
         console.complain(f"{why.rstrip('.')}.")

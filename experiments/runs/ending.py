@@ -36,6 +36,11 @@ def explain_stop(run: Run) -> str:
     return f"Stopped at step {units.count(run.summary['steps'])}, after {units.seconds(run.summary['seconds'])}."
 
 
+def explain_error(run: Run) -> str:
+    """Return the error of a run as its reader should see it: with roles for ranks, and a stop in the run's figures."""
+    return explain_stop(run) or naming.readable(run.experiment, run.error)
+
+
 def explain_planned_loss(run: Run) -> str:
     """Return a sentence on why the run ended, if the cause was a crash that its experiment plans; otherwise ""."""
     e, plan = run.experiment, run.experiment.crash.by_rank
