@@ -54,7 +54,7 @@ class Card(NamedTuple):
         return CardRuns(self.question.experiment, self.question.reference)
 
     def asks(self, trial: CardRuns) -> str:
-        """Return the question about this trial."""
+        """Return the question that a card asks about this trial."""
         e = trial.experiment
         names = rank_names(e, e.ranks)
         rank = next(iter(_added(e.crash, trial.reference.crash) or _added(e.slow, Experiment().slow)))

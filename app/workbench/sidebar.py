@@ -106,7 +106,7 @@ def _what_run_does(experiment: Experiment, waits: str) -> str:
         return ":material/hourglass_top: In progress. **Stop** ends it and keeps its curve."
     shown = session.run_on_page()
     if shown and shown.experiment == experiment and not experiment.is_repeatable:
-        return ":material/replay: These settings have run. **Run** measures once more: real times differ."
+        return ":material/replay: These settings have run. **Run** measures them again: real times vary."
     if shown and shown.experiment == experiment:
         return ":material/check: These settings have run. Change one to see what happens."
     return f":material/play_arrow: **Run** starts {escape_markdown(head.headline(experiment))}."

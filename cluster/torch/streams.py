@@ -39,7 +39,7 @@ class VirtualStream:
 
     @property
     def free(self) -> float:
-        """When the operations issued so far are over, in s, other than collectives under way."""
+        """The time at which the operations issued so far end, in s, not counting collectives under way."""
         return self._free if self.is_side or not current() else this().rank.now
 
     @property

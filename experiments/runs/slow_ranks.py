@@ -28,7 +28,7 @@ def cost(run: ScriptRun, folder: Path) -> str:
     code = str(run.environment.get("code", "unknown"))
     even = store.find_stored_run(replace(experiment, slow=""), code, folder.parent)
     if not even:
-        return f"{who}. What that costs: run the same without --slow, then `lockstep show {folder.name[:SHOWN]}`"
+        return f"{who}. To see what that costs, run the same without --slow, then `lockstep show {folder.name[:SHOWN]}`"
     usual = store.load_script(even).summary.step_seconds
     times = units.number(step / usual, 3)
     return f"{who}: a step takes {units.seconds(step)} instead of {units.seconds(usual)}, {times} times as long"

@@ -93,7 +93,7 @@ def sources(root: Path = ROOT) -> list[Path]:
 
 
 def _chapters(root: Path) -> list[Path]:
-    """Return what computes figures and answers and grades exercises; without solutions, unless a check needs one."""
+    """Return the sources that compute figures and answers and grade exercises, and the solutions that a check needs."""
     lessons = root / "lessons"
     found = [lessons / name for name in ("__init__.py", "figure.py", "seeds.py", "harmless.py")]
     chapters = {path.parent for kind in ("check.py", "experiments*") for path in lessons.glob(f"*/{kind}")}

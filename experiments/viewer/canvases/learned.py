@@ -66,7 +66,7 @@ def learning(run: Run) -> Learned | None:
 
 
 def _noun(run: Run) -> str:
-    """Return what the held-out samples are."""
+    """Return the plural noun for the held-out samples of a run."""
     if run.experiment.workload in ("digits", "mnist"):
         return "digits"
     return {"images": "images", "text": "characters", "points": "points"}.get(
