@@ -15,7 +15,6 @@ import lessons
 from experiments.cli.console import refuse
 from lessons.cli.console import console, usage_errors
 
-MOST = 3  # figures that are named per method
 OF_THE_TABLE = ("family", "workers", "batch", "model", "layers", "width", "period", "chunks", "network", "device")
 LIKE_A_STACK = ("layers", "width")
 
@@ -98,7 +97,7 @@ def _sections(companion) -> None:
                 Column("ref", width=max(3, *(len(row["reference"]) for row in own))),
                 Column("work", overflow="fold", ratio=1),
                 Column("module", width=widest, overflow="fold"),
-                Column("in the book", width=18, overflow="fold"),
+                Column("figures", width=18, overflow="fold"),
                 box=None,
                 pad_edge=False,
                 expand=True,
@@ -106,7 +105,7 @@ def _sections(companion) -> None:
             )
             for row in there:
                 module = row["module"].partition(".")[2] or row["without"]
-                table.add_row(row["reference"], row["work"], module, _in_the_book(row))
+                table.add_row(row["reference"], row["work"], module, _figures(companion, row))
             console.print(f"\n[bold]{section}[/]", highlight=False)
             console.print(table, highlight=False)
     _published(companion)
@@ -120,12 +119,11 @@ def _published(companion) -> None:
         console.print(f"{one.work}\n  published  {one.theirs}\n  here       {one.ours()}{figure}", highlight=False)
 
 
-def _in_the_book(row: dict) -> str:
+def _figures(companion, row: dict) -> str:
     """Return the numbers of figures that show a method, or of chapters that have its code only."""
-    numbers = [lessons.chapter(name.partition(".")[0]).figure_number(name) for name in row["figures"]]
-    numbers = sorted(filter(None, numbers), key=lambda number: [int(part) for part in number.split(".")])
-    numbers = numbers or [f"chapter {lessons.chapter(name).number}" for name in row["chapters"]]
-    return ", ".join([*numbers[:MOST], *([f"+{len(numbers) - MOST}"] if len(numbers) > MOST else [])])
+    first, more = companion.first_figures(row)
+    shown = [*first] or [f"chapter {lessons.chapter(name).number}" for name in row["chapters"]]
+    return ", ".join([*shown, *([f"+{more}"] if more else [])])
 
 
 def write_csv(rows: list[dict], file: Path) -> None:

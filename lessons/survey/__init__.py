@@ -53,6 +53,19 @@ def rows() -> list[Row]:
     ]
 
 
+MOST = 3  # figures that are named per method
+
+
+def first_figures(row: Row) -> tuple[dict[str, str], int]:
+    """Return {number: name} of the first figures that show the method of `row`, and how many more there are.
+
+    Figures that no text shows have no number and are left out.
+    """
+    numbers = {lessons.chapter(name.partition(".")[0]).figure_number(name): name for name in row["figures"]}
+    ordered = sorted(filter(None, numbers), key=lambda number: [int(part) for part in number.split(".")])
+    return {number: numbers[number] for number in ordered[:MOST]}, max(0, len(ordered) - MOST)
+
+
 def first_page(address: Address | None = None) -> str:
     """Return Markdown on the five sources: what their abstracts claim, and which figure shows it."""
     lines = []
@@ -85,7 +98,7 @@ def markdown(
                         ", ".join(
                             _link(str(lessons.chapter(name).number), name, "", address) for name in row["chapters"]
                         ),
-                        ", ".join(_figure_link(name, address) for name in row["figures"][:3]),
+                        _figure_links(row, address),
                     )
                     for row in own
                 ],
@@ -129,6 +142,11 @@ def _figure_link(name: str, address: Address | None) -> str:
     return _link(f"Figure {number}", chapter, references.figure_anchor(name), address) if number else short
 
 
+def _figure_links(row: Row, address: Address | None) -> str:
+    first, more = first_figures(row)
+    return ", ".join([*(_figure_link(name, address) for name in first.values()), *([f"+{more}"] if more else [])])
+
+
 def _link(words: str, chapter: str, anchor: str, address: Address | None) -> str:
     return f"[{words}]({address(chapter, anchor)})" if address and chapter else words
 
@@ -151,6 +169,7 @@ __all__ = [
     "Model",
     "Stack",
     "figures_of",
+    "first_figures",
     "first_page",
     "format_quantity",
     "in_one_cell",

@@ -143,6 +143,17 @@ def test_the_survey_cuts_no_name_of_a_module_in_80_columns(command):
     assert all(f"published {one.theirs} here {one.ours()}" in words for one in survey.PUBLISHED)
 
 
+def test_the_survey_names_the_figures_of_each_method_that_the_page_links(command):
+    told, page = " ".join(command("survey").output.split()), survey.markdown()
+    for row in survey.rows():
+        first, more = survey.first_figures(row)
+        if first:
+            assert ", ".join(first) in told, row["work"]
+            linked = ", ".join([*(f"Figure {number}" for number in first), *([f"+{more}"] if more else [])])
+            assert linked in page, row["work"]
+    assert " figures " in told
+
+
 def test_every_formula_of_a_quiz_can_be_read_in_a_terminal():
     for one in lessons.written_chapters():
         for item in one.items:
