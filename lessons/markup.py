@@ -51,7 +51,7 @@ NAME = re.compile(r"^(\w+\.)?\w+$")
 FIGURE = re.compile(r"^((?:\w+\.)?\w+)(?: try=([\w,]+))?$")
 VALUE = re.compile(r'\bvalue\("([^"]+)\.')  # up to the last dot, which precedes the column
 JINJA = SandboxedEnvironment(undefined=StrictUndefined)
-JINJA.filters["f"] = format
+JINJA.filters["f"] = lambda value, spec: format(value, spec).replace("%", "\N{NO-BREAK SPACE}%")  # as in figures
 
 
 class Text(NamedTuple):

@@ -15,6 +15,7 @@ import numpy as np
 
 from experiments.runs.difference import tolerance
 from experiments.runs.record import Run
+from experiments.wording import units
 
 Verdict = Literal["bits", "rounding", "parted", "grown", "longer"]
 
@@ -90,9 +91,9 @@ def verdict(found: Agreement) -> str:
         return f"the same losses, to rounding, in all updates, but another model at the end: {apart}"
     if found.verdict == "grown":
         return (
-            f"the same, to rounding, for {found.samples:,} samples; then the difference grows to {found.apart:.0%} of "
-            "the loss. Either training amplified rounding, which --precision float64 makes a billion times smaller, "
-            "or their settings differ slightly"
+            f"the same, to rounding, for {found.samples:,} samples; then the difference grows to "
+            f"{units.share(found.apart)} of the loss. Either training amplified rounding, which --precision float64 "
+            "makes a billion times smaller, or their settings differ slightly"
         )
     if not found.samples:
         return "not the same training: they part at the first update"

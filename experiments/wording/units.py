@@ -100,6 +100,11 @@ def percent(value: float, error: float | None = None) -> str:
     return f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %" if math.isfinite(value) else "-"
 
 
+def share(value: float) -> str:
+    """Return a fraction in whole per cents: 0.7561 is "76 %"."""
+    return f"{100 * value:.0f} %"
+
+
 def percents(parts: Sequence[float]) -> list[str]:
     """Return shares of a total as whole per cents that add up to 100: 1, 1 and 1 are "34 %", "33 %" and "33 %".
 

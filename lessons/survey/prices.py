@@ -22,7 +22,7 @@ UNITS = {
     "seconds": "s",
     **dict.fromkeys(("idle", "late"), "share"),
 }
-SAY = {"FLOP": units.flops, "B": units.size, "s": units.seconds, "updates": units.number, "share": "{:.0%}".format}
+SAY = {"FLOP": units.flops, "B": units.size, "s": units.seconds, "updates": units.number, "share": units.share}
 
 
 @dataclass(frozen=True)

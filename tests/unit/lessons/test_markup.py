@@ -26,7 +26,7 @@ def parts(text):
         ('value("speed.speed-up", law="cloud", workers=32)', "23.5"),
         ('value("speed.speed-up", law="cloud", workers=32) | f(".1f")', "23.5"),
         ('value("speed.speed-up", law="cloud", workers=32) | f(".0f")', "23"),
-        ('value("speed.speed-up", law="one slow machine") | f(".0%")', "75%"),
+        ('value("speed.speed-up", law="one slow machine") | f(".0%")', "75\N{NO-BREAK SPACE}%"),
         ('value("there.speed.speed-up", workers=32) | f(".2f")', "23.46"),
         ('value("speed.law", **{"speed-up": 0.75})', "one slow machine"),
         ('value("speed.workers", law="one slow machine")', "2"),

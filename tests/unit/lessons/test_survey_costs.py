@@ -92,7 +92,7 @@ def test_every_row_says_what_a_worker_waits_for_and_with_which_period():
 def test_the_command_prices_a_named_model_and_prints_idle_time_and_settings():
     said = CliRunner().invoke(command, ["--costs", "--family", "averaging", "--model", "vgg-16"])
     assert "138,357,544 parameters" in said.output and "H = 20" in said.output
-    assert "late                    50%  1/2" in said.output and "waits for" in said.output
+    assert "late                   50 %  1/2" in said.output and "waits for" in said.output
     for words, message in (
         (["--model", "AlexNet"], "no model 'AlexNet'"),
         (["--model", "VGG-16", "--width", "8"], "--width is part of the model"),
