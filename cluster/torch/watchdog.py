@@ -12,9 +12,10 @@ from cluster.torch.pricing import Pricer
 from cluster.torch.process import script_line
 
 real_time = time.monotonic  # a script's time is virtual
+IDLE = 0.01  # of a core: a rank that uses less has been waiting
 OFTEN = 0.05  # s between two checks
 AT_ONCE, AT_LAST = 2.0, 5.0  # s after Ctrl-C until a rank is ended, and until it must have ended
-PATIENCE = 60.0  # s of real time without progress after which a run is given up
+PATIENCE = 60.0  # s without progress, in which a rank computes or waits, after which a run is given up
 
 
 class Blocked(ClusterError):
@@ -42,10 +43,11 @@ class Abandoned(BaseException):
 def watch(done: threading.Event, interrupted: threading.Event, patience: float, look: Callable[[], None]) -> None:
     """Wait until the run is `done`, and call `look()` meanwhile, in this thread. Ctrl-C sets `interrupted`.
 
-    If nothing happens for `patience` seconds, or the run goes on although it was interrupted, end the rank that runs.
-    Raise Blocked or Cancelled if it cannot be ended. An error of `look` ends the run at once, and is then raised.
+    If nothing happens for `patience` seconds (`standstill`), or the run goes on although it was interrupted, end the
+    rank that runs. Raise Blocked or Cancelled if it cannot be ended. An error of `look` ends the run at once, and is
+    then raised.
     """
-    seen, since, warned, error = (0, 0), real_time(), False, None
+    seen, since, warned, error = (0, 0), _clocks(), False, None
     stopping = False  # whether `since` is the time of the interrupt
     while not done.is_set():
         try:
@@ -59,18 +61,33 @@ def watch(done: threading.Event, interrupted: threading.Event, patience: float, 
             interrupted.set()
         if interrupted.is_set():
             if not stopping:
-                stopping, since, warned = True, real_time(), False
+                stopping, since, warned = True, _clocks(), False
         elif seen != (now := (BATON.passes, Pricer.operations)):
-            seen, since, warned = now, real_time(), False
-        still = real_time() - since
-        if not warned and still > (min(patience, AT_ONCE) if stopping else patience):
+            seen, since, warned = now, _clocks(), False
+        passed, used = (now - then for now, then in zip(_clocks(), since, strict=True))
+        still = standstill(passed, used)
+        if not warned and (passed > min(patience, AT_ONCE) if stopping else still > patience):
             StillRunning.raised = False
             BATON.interrupt(StillRunning)
-            warned, since = True, real_time()
+            warned, since = True, _clocks()
         elif warned and still > min(patience, AT_LAST):
             raise _give_up(stopping)
     if error:
         raise error
+
+
+def standstill(passed: float, used: float) -> float:
+    """Return how long a rank has made no progress if these seconds have passed, and it used so much CPU time, in s.
+
+    On a busy machine a rank that computes gets only a part of a core, and is slow for no fault of its own. So its CPU
+    time counts, and the time that passes only if it uses next to none: then it waits.
+    """
+    return used if used > IDLE * passed else passed
+
+
+def _clocks() -> tuple[float, float]:
+    """Return the real time, and the CPU time of all threads other than this one, in s."""
+    return real_time(), time.process_time() - time.thread_time()
 
 
 def _give_up(stopping: bool) -> ClusterError:

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from cluster.comm import Cancelled, ClusterError, RankFailed
-from cluster.torch import simulate
+from cluster.torch import simulate, watchdog
 from cluster.torch.launch import run
 from cluster.torch.machines import SimulatedMachines
 from cluster.torch.watchdog import Blocked
@@ -60,6 +60,26 @@ def test_an_endless_loop_ends_with_its_line():
     error = run(loop, SimulatedMachines(2, patience=0.5)).outcome.error
     assert isinstance(error, Blocked) and (line(loop, 3) in str(error) or line(loop, 4) in str(error))
     assert simulate(begin, 2).results == [(0, 2), (1, 2)], "and the process can simulate again"
+
+
+def test_a_rank_that_is_slow_because_the_machine_is_busy_is_not_ended(monkeypatch):
+    def compute_for(seconds):
+        begin()
+        end = time.thread_time() + seconds
+        while time.thread_time() < end:
+            pass
+        return "done"
+
+    began = time.monotonic()
+    monkeypatch.setattr(watchdog, "real_time", lambda: began + 4 * (time.monotonic() - began))  # a quarter of a core
+    machines = SimulatedMachines(1, patience=2.0)
+    assert run(lambda: compute_for(1.0), machines).outcome.results == ["done"], "4 s have passed, but it used 1"
+    assert isinstance(run(lambda: compute_for(60.0), machines).outcome.error, Blocked)
+
+
+def test_a_rank_that_waits_is_judged_by_the_time_and_one_that_computes_by_what_it_computed():
+    assert watchdog.standstill(passed=60.0, used=0.1) == 60.0
+    assert watchdog.standstill(passed=60.0, used=3.0) == 3.0
 
 
 def test_a_thread_that_fails_is_a_note_with_its_line_and_why_it_cannot_use_torch_distributed():
