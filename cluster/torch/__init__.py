@@ -19,6 +19,7 @@ A rank is a thread of this process, and one of them runs at a time (`cluster/str
     sums.py           reductions, in the order of gloo
     handshake.py      sends that wait for their receivers
     streams.py        virtual streams, for overlap
+    schedules.py      schedules of pipelines, completed once for all ranks
     pricing.py        what a script's work costs; operations.py describes torch operations,
                       python_calls.py counts Python calls
     activity.py       what a rank is doing, in words; memory.py is what it holds

@@ -34,6 +34,7 @@ from cluster.torch.machines import CLOCKS, SimulatedMachines
 from cluster.torch.process import Process, SharedState, become
 from cluster.torch.process_state import OWN, ProcessState, own_random
 from cluster.torch.refusals import refusals
+from cluster.torch.schedules import shared_schedules
 from cluster.torch.store import Values
 from cluster.torch.streams import virtual_streams
 from cluster.torch.watchdog import watch
@@ -181,7 +182,15 @@ def _in_place() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with own_environment(), own_world(), virtual_streams(), own_random(), named_modules(), refusals():
+        with (
+            own_environment(),
+            own_world(),
+            virtual_streams(),
+            own_random(),
+            named_modules(),
+            shared_schedules(),
+            refusals(),
+        ):
             yield
     finally:
         torch.set_num_threads(threads)

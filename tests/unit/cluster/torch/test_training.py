@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, schedules
 from torch.nn.parallel import DistributedDataParallel
 
 from cluster.faults import Faults
@@ -163,3 +163,19 @@ def test_spans_say_what_a_rank_does():
     }
     assert {("compute", "forward"), ("compute", "backward"), ("update", "optimizer")} <= labels
     assert ("communicate", "all_reduce") in labels
+
+
+def test_ranks_share_the_schedule_that_each_would_complete_for_all(monkeypatch):
+    completed, real = [], schedules._add_send_recv
+    monkeypatch.setattr(schedules, "_add_send_recv", lambda order, **how: completed.append(1) or real(order, **how))
+
+    def build():
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        stages = [PipelineStage(nn.Identity(), k, 8, torch.device("cpu")) for k in (rank, rank + 4)]
+        both = [schedules.ScheduleInterleaved1F1B(stages, count) for count in (4, 8)]
+        return [(one.pipeline_order_with_comms, stages[0].stage_index_to_group_rank) for one in both]
+
+    first, *others = simulate(build, 4).results
+    assert len(completed) == 2 and all(other == first for other in others)
+    assert first[0] != first[1] and others[0][0][0] is not first[0][0], "a rank may change its own copy"
