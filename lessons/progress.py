@@ -87,7 +87,7 @@ class Score(_Part):
 
 
 class ReaderProgress(_Part):
-    """All that one reader has done."""
+    """Everything that one reader has done."""
 
     lockstep: Literal[1] = 1
     reader: Name = ""

@@ -86,7 +86,7 @@ def due(returning: Iterable[Return], when: str) -> list[Return]:
 
 
 def _right_days(history: Sequence[Answer]) -> int:
-    """Return on how many consecutive days, up to the last answer, a question was answered right."""
+    """Return the number of consecutive days, up to the last answer, on which a question was answered correctly."""
     days = set()
     for answer in reversed(history):
         if not answer.right:

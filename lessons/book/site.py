@@ -42,7 +42,7 @@ PAGES.globals["SURE"] = progress.SURE
 
 
 class Navigation(NamedTuple):
-    """What every page lists beside its text: the chapters, and the other pages by name."""
+    """What every page lists next to its text: the chapters, and the other pages by name."""
 
     book: list[ContentsLine]
     more: dict[str, str]

@@ -186,7 +186,7 @@ class SendsOnly:
 
 
 class Arriving:
-    """A message still to be waited for."""
+    """A receive in progress, which tells the check when its message has arrived."""
 
     def __init__(self, handle, arrived):
         self._handle, self._arrived = handle, arrived

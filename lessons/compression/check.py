@@ -227,7 +227,7 @@ class Book:
         if len(index) != len(values) or index.dtype.kind not in "iu" or values.dtype.kind != "f":
             raise SolutionError(
                 f"a message had an index of {index.dtype} of length {len(index)}, and values of {values.dtype} of "
-                f"length {len(values)}; expected whole numbers and floats, equally many."
+                f"length {len(values)}; expected whole numbers and floats, the same number of each."
             )
         if len(index) and (index.min() < 0 or index.max() >= len(self.w) or len(np.unique(index)) < len(index)):
             raise SolutionError(f"the places of a message must be distinct, and from 0 to {len(self.w) - 1}.")

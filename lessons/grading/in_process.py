@@ -1,4 +1,4 @@
-"""An attempt in the grader's own process, where there are no others: in a browser, whose worker is the sandbox.
+"""An attempt in the grader's own process, for browsers, which have no others; a web worker is the sandbox.
 
 Nothing separates the solution from its grader, so this is for practice only. Memory is not measured.
 """
@@ -58,7 +58,7 @@ class InProcess(Attempt):
 
 
 def _copy(value: Any) -> Any:
-    """Return what arrives of a plain value that is sent."""
+    """Return a plain value as its receiver gets it."""
     frame = b"".join(pack(value))
     at = 0
 

@@ -15,7 +15,7 @@ def grading_seed() -> int:
 
 
 def experiment_seed(dice: random.Random) -> int:
-    """Return a random seed from all that an experiment allows."""
+    """Return a random seed out of all those that an experiment allows."""
     return dice.randint(0, MOST_SEED)
 
 

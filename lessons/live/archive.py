@@ -1,4 +1,4 @@
-"""One archive of all that Python needs in a browser, cut into scripts, because a page on a disk cannot fetch a file.
+"""One archive with everything that Python needs in a browser, in scripts: a page on a disk cannot fetch files.
 
 Where there is a Python 3.12, it holds bytecode: of the library and NumPy instead of the sources, and of Lockstep next
 to them, since catalogues read docstrings and checks read start files.
@@ -26,10 +26,10 @@ LEFT_OUT = ("cluster/torch/", "cluster/real/", "experiments/cli/", "experiments/
 NEEDED = ("cluster/real/__init__.py", "cluster/real/gpus.py", "cluster/real/signals.py")  # of those folders
 UNUSED = ("numpy/f2py/", "numpy/testing/_private/", "numpy/_core/include/", "numpy/_core/lib/", "numpy/distutils/",
           "numpy/random/lib/", "numpy/tests/")  # fmt: skip
-"""What of NumPy no run imports."""
+"""Parts of NumPy that no run imports."""
 UNUSED_LIBRARY = ("email/", "html/", "http/", "multiprocessing/", "unittest/", "wsgiref/", "xml/", "xmlrpc/", "imaplib",
                   "mailbox", "pdb", "poplib", "smtplib")  # fmt: skip
-"""What of the standard library neither a run nor a solution has a use for in a browser."""
+"""Parts of the standard library that neither a run nor a solution needs in a browser."""
 LIBRARY = "python_stdlib.zip"
 LEFT_AT_HOME = ("solution.py", "lab.py")  # the answers of exercises; those of questions are in the page anyway
 EDITOR = Path(__file__).parents[1] / "book" / "vendor" / "codemirror"
@@ -63,7 +63,7 @@ def _unpacked(archive: bytes, unused: tuple[str, ...]) -> dict[str, bytes]:
 
 
 def _zipped(content: dict[str, bytes]) -> bytes:
-    """Return a zip file, stored: the archive is compressed as a whole."""
+    """Return an uncompressed zip file: the archive is compressed as a whole."""
     with io.BytesIO() as made:
         with zipfile.ZipFile(made, "w") as packed:
             for name, data in content.items():
@@ -72,7 +72,7 @@ def _zipped(content: dict[str, bytes]) -> bytes:
 
 
 def _compiled(content: dict[str, bytes], python: str) -> dict[str, bytes]:
-    """Return the same with bytecode, x.pyc, in the place of each source, x.py."""
+    """Return the files with bytecode, x.pyc, in place of each source, x.py."""
     given = {name: data for name, data in content.items() if name.endswith(".py")}
     made = {f"{name}c": code for name, code in bytecode.compile_all(given, python).items()}
     return made | {name: data for name, data in content.items() if name not in given}
@@ -133,7 +133,7 @@ def write(archive: bytes, folder: Path) -> int:
 
 
 def publish(pyodide: dict[str, bytes], assets: Path) -> dict[str, int]:
-    """Write the archive and the scripts that use it below a site's `assets`; return what its pages have to know."""
+    """Write the archive and the scripts that use it below a site's `assets`; return what its pages need to know."""
     archive = pack(files(pyodide, bytecode.interpreter()))
     for script in sorted((Path(__file__).parent / "browser").glob("*.js")):
         shutil.copy(script, assets)

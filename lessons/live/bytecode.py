@@ -14,12 +14,12 @@ import sys
 MAGIC = bytes.fromhex("cb0d0d0a")  # of Python 3.12's bytecode
 TAG = "cpython-312"
 UNCHECKED = (0b01).to_bytes(4, "little") + bytes(8)
-"""Flags and hash of bytecode that is imported without a look at its source."""
+"""Flags and hash of bytecode that is imported without checking its source."""
 VERSION = 4  # of marshal, which every Python of the last decade reads
 
 
 def interpreter() -> str | None:
-    """Return the path of a Python 3.12: this one, or the one on the path. None if there is none."""
+    """Return the path of a Python 3.12: this interpreter, or the one on PATH; None if there is none."""
     found = sys.executable, shutil.which("python3.12")
     return next((one for one in found if one and _magic(one) == MAGIC), None)
 
@@ -31,7 +31,7 @@ def _magic(python: str) -> bytes:
 
 
 def compile_all(sources: dict[str, bytes], python: str) -> dict[str, bytes]:
-    """Return the bytecode that `python` makes of each source; its path is the one that tracebacks show."""
+    """Return the bytecode that `python` makes of each source. Tracebacks show the paths in `sources`."""
     given = marshal.dumps(sources, VERSION)
     done = subprocess.run([python, "-I", "-W", "ignore", __file__], input=given, capture_output=True, check=True)
     return marshal.loads(done.stdout)

@@ -24,12 +24,12 @@ FILES = {
 }
 """File -> SHA-256."""
 LOCKED = {"arch": "wasm32", "platform": "emscripten_3_1_58", "version": RELEASE, "python": "3.12.7"}
-"""What Pyodide wants to read in its list of packages, which is empty: NumPy is among the modules already."""
+"""The header that Pyodide expects in its list of packages. The list is empty: NumPy is already among the modules."""
 PATIENCE = 60  # s for an answer
 
 
 def download(address: str) -> bytes:
-    """Return what the address holds. Raise OSError if it cannot be read."""
+    """Return the content at the address. Raise OSError if it cannot be read."""
     with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
         return answer.read()
 

@@ -9,11 +9,11 @@ from experiments.wording.sentences import capital
 from knobs import Knobs
 
 MOST = {"workers": 32, "steps": 1000, "batch": 1024}
-"""Largest values of a page, where Python is slower."""
+"""Largest values on a page, where Python is slower."""
 
 
 class Field(NamedTuple):
-    """A field of a form. `kind` is "number", "choice", "switch" or "text"; `value` is what it starts with."""
+    """A field of a form. `kind` is "number", "choice", "switch" or "text"; `value` is its initial value."""
 
     name: str
     label: str
@@ -22,7 +22,7 @@ class Field(NamedTuple):
     default: Any
     help: str
     options: tuple[tuple[str, str], ...] = ()
-    """Of a choice: (value, what the page calls it)."""
+    """For a choice: (value, its label on the page)."""
     least: float | None = None
     most: float | None = None
     whole: bool = False

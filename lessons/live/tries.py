@@ -44,7 +44,7 @@ def exercise(chapter: Chapter) -> dict[str, str]:
 
 
 def playground() -> dict[str, Any]:
-    """Return the same for the playground, which starts with EASGD and a slow worker."""
+    """Return what the page's script needs for the playground, which starts with EASGD and a slow worker."""
     return _form(Experiment.of({"algorithm": "easgd", "slow": "2:4", "steps": 50}), RUN)
 
 
@@ -54,7 +54,7 @@ def _form(experiment: Experiment, names: tuple[str, ...]) -> dict[str, Any]:
 
 @cache
 def book_result(query: str) -> dict[str, float]:
-    """Return the virtual time and the held-out loss of a run, computed here and now: they are the book's."""
+    """Return the virtual time and the held-out loss of a run, computed while the book is built."""
     from experiments.execution.run import run
 
     done = run(Experiment.from_query(query))

@@ -189,7 +189,7 @@ def order_error(plan: Plan) -> str:
         if min(later) > min(bucket):
             return (
                 f"A bucket with layer {min(bucket)} is sent before one with layer {min(later)}, whose gradients are "
-                f"ready earlier: back-propagation ends with layer 0. So all that is sent later waits; send the last "
+                f"ready earlier: back-propagation ends with layer 0. So everything sent later waits; send the last "
                 f"layers first"
             )
     return ""

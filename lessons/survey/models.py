@@ -1,4 +1,4 @@
-"""The models of the table of costs, with the sizes that formulas need: of the whole model, and of its stages.
+"""The models in the table of costs, with the sizes that formulas need, for the whole model and for each stage.
 
 A `Stack` is a number of equal dense layers. Its stages are alike, as if it could be cut anywhere. `UnequalLayers` are
 cut between layers so that the slowest stage is as fast as possible: some stages are slower and larger than others.

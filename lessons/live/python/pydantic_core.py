@@ -1,4 +1,4 @@
-"""As much of pydantic's core as the fault settings use (experiments/specification/faults.py)."""
+"""The part of pydantic's core that the fault settings use (experiments/specification/faults.py)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ CoreSchema = Any
 
 
 class Schema(NamedTuple):
-    """What turns a value into the field's, and back."""
+    """The functions that convert a value to the field's type, and back."""
 
     validate: Callable[[Any], Any]
     serialise: Callable[[Any], Any] = lambda value: value
