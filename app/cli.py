@@ -51,7 +51,7 @@ def grade(words: list[str]) -> int:
 
 
 def torch(words: list[str]) -> int:
-    """Replace this process by torchrun; the first algorithm's name separates its options from ours."""
+    """Replace this process with torchrun; the first algorithm's name separates its options from ours."""
     at = next((i for i, word in enumerate(words) if word in ALGORITHMS), None)
     if at is None:
         raise ValueError(

@@ -54,7 +54,7 @@ def prepare() -> None:
 
 
 def welcome() -> None:
-    """Open a browser if there is a screen, which Streamlit leaves to apps."""
+    """Open a browser if there is a screen. Streamlit leaves this to apps."""
     if not st.get_option("server.headless"):
         webbrowser.open(f"http://localhost:{st.get_option('server.port')}/{st.get_option('server.baseUrlPath')}")
 

@@ -36,7 +36,7 @@ TITLES = {
 HELPS = {
     "staleness": "In updates.",
     "idle": "Share of the time that workers wait, on average, if messages take no time and workers are alike.",
-    "late": "The same share of all other workers if one takes twice as long.",
+    "late": "The same for the other workers if one takes twice as long.",
     "waits": "What a worker waits for.",
     "settings": "Settings in the formulas, such as the period H.",
     "sending": "If all ports are always busy.",
@@ -108,8 +108,8 @@ def _costs(model: survey.Model, cluster: survey.Cluster) -> None:
     st.caption(
         f"{len(kept)} of {len(rows)} methods. {survey.the_step(model, cluster)} Numbers are in float32, at each "
         f"module's settings: FLOPs and bytes of all ranks together, memory (without messages) of the "
-        f"worker that uses most; staleness in updates. Workers idle as on a network that takes no time. Tests check "
-        f"the formulas against runs."
+        f"worker that uses most; staleness in updates. Idle time assumes that messages take no time. Tests check the "
+        f"formulas against runs."
     )
     if not kept:
         st.info("No method matches; clear the search or choose another family.", icon=":material/search_off:")

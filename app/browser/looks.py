@@ -23,7 +23,7 @@ def fade(*keys: str, opacity: float, grey: bool = False) -> None:
 
 
 def veil(key: str, word: str) -> None:
-    """Grey out what is in the element with this key, under a word that says what it is."""
+    """Grey out the content of the element with this key, and label it with `word`."""
     part = f".st-key-{key}"
     st.html(
         f"<style>{part} {{ position: relative }} {part} > * {{ opacity: 0.45; filter: grayscale(1) }} "

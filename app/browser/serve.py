@@ -12,13 +12,13 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 def workbench(python: str, main: str, words: Sequence[str], **environment: str) -> int:
-    """Replace this process by Streamlit with the file `main` and the options `words`. Exit if its port is taken."""
-    print("lockstep: opening the workbench; Ctrl-C ends it, --server.port takes another port", flush=True)
+    """Replace this process with Streamlit, given the file `main` and the options `words`. Exit if its port is taken."""
+    print("lockstep: opening the workbench; Ctrl-C ends it, --server.port N uses port N", flush=True)
     return become([python, "-m", "streamlit", "run", main, *words], **environment)
 
 
 def become(command: Sequence[str], **environment: str) -> int:
-    """Replace this process by the command, so that signals end it; on Windows, run it and return its exit code."""
+    """Replace this process with the command, so that signals end it; on Windows, run it and return its exit code."""
     environment = {**os.environ, **ONE_THREAD, **environment}
     if os.name == "nt":
         return follow(command, environment)

@@ -57,7 +57,7 @@ def count(name: str, value: float) -> str:
 
 
 def differing(flats: list[dict]) -> list[str]:
-    """Return the settings, except the algorithm, in which the runs that have them differ."""
+    """Return the settings, except the algorithm, whose values differ among the runs that have them."""
     names = dict.fromkeys(name for flat in flats for name in flat if name != "algorithm")
     return [name for name in names if len({str(flat[name]) for flat in flats if name in flat}) > 1]
 

@@ -14,10 +14,10 @@ from experiments.specification.experiment import Experiment, default_rate
 CHUNKS, WORK, RATES = "Equal chunks", "Equal work", "Best rates"
 SAME_WORK = 0.02  # share by which the samples of two runs may differ and still count as equal work
 HELP = (
-    "Switch on what both runs should have in common; the run on the page is changed, and run again. "
-    f"*{CHUNKS}*: a mini-batch is cut into as many micro-batches. *{WORK}*: both train on as many samples, in more or "
-    f"fewer steps. *{RATES}*: each has its default learning rate, the best one found for its method and data; the "
-    "other run is changed, too, if necessary."
+    "Switch on what both runs should have in common; the run on the page is changed and run again. "
+    f"*{CHUNKS}*: cut a mini-batch into the same number of micro-batches. *{WORK}*: train on the same number of "
+    f"samples, in more or fewer steps. *{RATES}*: use each method's default learning rate, the best one found for it "
+    "on this data; if necessary, the other run is changed, too."
 )
 
 Changes = tuple[dict[str, Any], dict[str, Any]]
@@ -25,7 +25,7 @@ Changes = tuple[dict[str, Any], dict[str, Any]]
 
 
 def offer(before: Shown | None, own: Shown) -> None:
-    """Draw the switches in which the two runs are uneven, and those that have been switched on."""
+    """Draw a switch for each respect in which the two runs are uneven, and those that are already on."""
     if before is None or (before.ghost and len(pins.names()) >= pins.MOST):
         return
     wanted = find_changes(before.run, own.run)
@@ -42,7 +42,7 @@ def offer(before: Shown | None, own: Shown) -> None:
 
 
 def find_changes(before: Run, now: Run) -> dict[str, Changes]:
-    """Return, by switch, what would make two runs even in this; switches that cannot be obeyed are left out."""
+    """Return, by switch, the changes that make two runs even in that respect; impossible ones are left out."""
     was, has = before.experiment, now.experiment
     if {was.cluster, has.cluster} != {"simulated"}:
         return {}

@@ -23,7 +23,7 @@ def settle_axis(before: Shown | None, run: Run) -> None:
 
 
 def since(before: Shown | None, run: Run) -> None:
-    """Show all that changed since the previous run, and with what effect; offer to hide it.
+    """Show everything that changed since the previous run, and its effect; offer to hide it.
 
     With several seeds, it says that it compares only one: the previous run has no others.
     """

@@ -101,7 +101,7 @@ def find_answer(experiment: Experiment) -> Question | None:
 
 
 def is_beside_the_question(before: Experiment, now: Experiment) -> bool:
-    """Return True if `now` answers a question that is about another comparison than that with `before`."""
+    """Return True if `now` answers a question, but not one that compares it with `before`."""
     question = find_answer(now)
     return question is not None and before != question.reference
 
@@ -140,7 +140,7 @@ def _next_number() -> int:
 
 
 def _open(question: Question) -> None:
-    """Ask this question; its runs are computed meanwhile."""
+    """Ask this question, and compute its runs in the meantime."""
     st.session_state.question_open = question, st.session_state.get("asked")
     st.session_state.card = None  # one question at a time
     _next_number()

@@ -18,7 +18,7 @@ from experiments.specification.experiment import Experiment
 
 
 class AskedCard(NamedTuple):
-    """The card that asks, of this number, about a `trial`. `mine` is the reader's experiment, whose run takes
+    """The card with this number, which asks about a `trial`. `mine` is the reader's experiment, whose run takes
     `seconds`; the trial is about it if `own`, else about the standard one.
     """
 
@@ -90,7 +90,7 @@ def _apply(n: int) -> AskedCard:
 
 
 def _ask(asked: AskedCard) -> None:
-    """Ask for the prediction; the runs are computed meanwhile."""
+    """Ask for the prediction, and compute the runs in the meantime."""
     card = CARDS[asked.card]
     with st.container(key="prediction", border=True, gap="small"):
         st.markdown(f"**{card.title}.** {card.asks(asked.trial)}")

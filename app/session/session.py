@@ -120,7 +120,7 @@ def stop() -> None:
             wait(state.job, POLITE)
         else:
             state.unstored, state.job = pool().state(state.job), None
-            state.notice = "the run continues for another reader who requested it, too; press Run to follow it again."
+            state.notice = "the run continues for another reader who also requested it; press Run to follow it again."
 
 
 def under_way() -> JobState | None:

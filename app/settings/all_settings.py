@@ -48,7 +48,7 @@ def _special_cases() -> None:
 
 
 def _controls():
-    """Draw all settings; return the places for the best learning rate and the faults of ranks."""
+    """Draw all settings; return the placeholders for the best learning rate and for the faults of ranks."""
     state = st.session_state
     algorithm, _, workload = settings_of(state.algorithm, state.compression, state.workload)
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]

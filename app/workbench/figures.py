@@ -62,7 +62,7 @@ def spread(one: Shown) -> None:
 
 
 def _grid(figures: int):
-    """Return a grid for this many figures: one line, or two of which the second has several."""
+    """Return a grid for this many figures: one line, or two lines, the second with more than one figure."""
     return st.grid(min_column_width=140 if figures < 7 else 190, gap="small", key="figures")
 
 
