@@ -287,7 +287,7 @@ def allowed_values(kind: type[BaseModel], name: str) -> str:
 
 
 def _bound(value: float) -> str:
-    """Return an integer with all its digits, since a largest seed needs them, and any other number shortened."""
+    """Return an integer with all its digits, since the largest seeds need them, and any other number shortened."""
     return str(value) if isinstance(value, int) else f"{value:g}"
 
 

@@ -131,9 +131,9 @@ def add_command() -> None:
 
 
 def precompile() -> None:
-    """Compile the kernels and, on another core, the packages' sources without their tests, which pip was told to skip.
+    """Compile the kernels and, on another core, the installed packages except their tests.
 
-    Anything not compiled now is compiled at first use.
+    pip was told not to compile them. Anything not compiled now is compiled at first use.
     """
     sources = [str(PYTHON), "-m", "compileall", "-qq", "-x", r"site-packages.*[\\/]tests?[\\/]", str(HOME)]
     with subprocess.Popen(sources, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:

@@ -162,7 +162,7 @@ NETWORKS: dict[str, Network] = {
     "400GbE": Network(
         link_of(2e-6, 48e9, VERBS),
         _NVLINK,
-        source="RoCE v2 between: of 4,178 bytes on the wire 4,096 are payload, 2 % less for acknowledgements and "
+        source="RoCE v2 between nodes: of 4,178 bytes on the wire 4,096 are payload, 2 % less for acknowledgements and "
         "control; 2 us: our choice; NVLink 4 within a node; 8 NICs as in a DGX H100",
         nics=8,
     ),
@@ -174,7 +174,7 @@ NETWORKS: dict[str, Network] = {
     "NDR": Network(
         link_of(1.0e-6, 47e9, VERBS),
         _NVLINK,
-        source="400 Gb InfiniBand between, NVLink 4 within a node; 8 NICs as in a DGX H100",
+        source="400 Gb InfiniBand between nodes, NVLink 4 within a node; 8 NICs as in a DGX H100",
         nics=8,
     ),
     "NVLink": Network(_NVLINK, _NVLINK, source="NVLink 4, ring all-reduce rate (stas00's notes)"),

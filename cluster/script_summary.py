@@ -34,7 +34,7 @@ class Waited(NamedTuple):
 
 @dataclass(frozen=True)
 class WaitFor:
-    """How long ranks waited because of `culprit` in `what`, at `line` of the script: the sum over ranks, in s.
+    """The time that ranks waited because of `culprit` in `what`, at `line` of the script, in s, summed over ranks.
 
     The culprit is where the chain of waits begins: the rank that was working, or -1 if messages were in flight. A rank
     is never its own culprit.

@@ -31,5 +31,5 @@ class Checkpoints:
         return self._models.get(moment)
 
     def losses(self, event_log) -> list[tuple]:
-        """Return the rows of losses that the predecessor of a restarted rank had recorded."""
+        """Return the rows of losses that a restarted rank's previous incarnation recorded."""
         return event_log.losses

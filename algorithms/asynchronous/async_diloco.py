@@ -51,7 +51,7 @@ def check(workers, batch, workload, s):
             f"use at most {1 / buffer:.3g}."
         )
     if s.quorum > workers:
-        raise ValueError(f"a quorum of {s.quorum} pushes cannot be had from {workers} workers; use at most {workers}.")
+        raise ValueError(f"{workers} workers cannot make a quorum of {s.quorum} pushes; use at most {workers}.")
 
 
 def elements_sent(shape, s):

@@ -30,7 +30,7 @@ class Settings(Knobs):
     )
     compensation: float = knob(
         2.0,
-        "lambda, strength of the correction; the paper has 0.04 in the constant form, 2 in the adaptive",
+        "lambda, strength of the correction; the paper uses 0.04 in the constant form, 2 in the adaptive one",
         ge=0,
         le=1e6,
     )

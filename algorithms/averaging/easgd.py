@@ -36,7 +36,7 @@ class Settings(Knobs):
     )
     period: int = knob(4, "gradient steps between visits", ge=1, le=10_000, unit="steps", postpones=True)
     synchronous: bool = knob(False, "let all replicas visit at once, each with a copy of the centre")
-    momentum: float = knob(0.0, "delta of EAMSGD, whose gradient is taken ahead; the paper has 0.99", ge=0, lt=1)
+    momentum: float = knob(0.0, "delta of EAMSGD, whose gradient is taken ahead; the paper uses 0.99", ge=0, lt=1)
 
     def spring(self, replicas):
         return 0.9 / replicas if self.pull is None else self.pull

@@ -30,7 +30,7 @@ class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     fraction: float = knob(0.005, "fraction of the parameters averaged after each step", gt=0, le=1)
     choose: Literal["random", "parts"] = knob(
-        "random", "which parameters: drawn anew in every step (random), or parts of a permutation in turn"
+        "random", "which parameters: drawn again in every step (random), or parts of a permutation in turn"
     )
     update: Rule = knob("sgd", "optimiser of every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)

@@ -32,7 +32,7 @@ class Settings(Knobs):
     density: float = knob(0.001, "fraction of each matrix that is sent, after the first steps", gt=0, le=1)
     density_steps: int = knob(10, "steps at each of the first densities (1/4, 1/16, ...)", ge=0, le=1_000_000)
     momentum_correction: float = knob(
-        0.5, "m, decay of the local velocity; the paper has 0.9, with smaller steps", ge=0, lt=1
+        0.5, "m, decay of the local velocity; the paper uses 0.9, with smaller steps", ge=0, lt=1
     )
     nesterov_correction: bool = knob(False, "accumulate Nesterov's form of momentum instead of the plain one")
     factor_masking: bool = knob(True, "reset the velocity of elements that were sent")

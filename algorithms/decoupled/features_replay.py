@@ -31,7 +31,7 @@ class Settings(Knobs):
     update: Rule = knob("sgd", "optimiser of every module")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     first_rate: float = knob(
-        1.0, "factor that multiplies the learning rate of the first module; the authors' code has 2", gt=0, le=100
+        1.0, "factor that multiplies the learning rate of the first module; the authors' code uses 2", gt=0, le=100
     )
     barrier: bool = knob(True, "start backward passes only when all modules have gone forward, as in the paper")
 

@@ -14,7 +14,7 @@ Pattern = Literal["consecutive", "strided"]
 
 
 def fragments(layers: Sequence[slice], count: int, pattern: Pattern) -> list[list[slice]]:
-    """Return `count` fragments, each a list of slices of w, the slice of each layer being given in order.
+    """Return `count` fragments, each a list of slices of w. `layers` are the slices of the layers, in order.
 
     A single layer, a model that cannot be cut, is cut into equal pieces. Raise ValueError if there are fewer layers, or
     parameters, than fragments.

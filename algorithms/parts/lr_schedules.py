@@ -21,7 +21,7 @@ def linear_scaling(rate: float, batch: float, base_batch: float) -> float:
 
 
 def root_scaling(rate: float, batch: float, base_batch: float) -> float:
-    """Return the root of k times the rate for k times the batch: noise in a step then stays the same (You et al.).
+    """Return √k times the rate for k times the batch: the noise in a step then stays the same (You et al.).
 
     >>> root_scaling(0.1, 1024, 256)
     0.2

@@ -35,22 +35,28 @@ FOUR: dict[str, Any] = {"exactness": "RND", "workers": 4, "to_workers": 4}
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     aggregate: Literal["mean", "median", "trimmed", "krum", "geometric", "clipped"] = knob(
-        "median", "F, how the gradients become one"
+        "median", "F, rule that combines the gradients into one"
     )
     tolerated: int = knob(1, "f, number of liars to withstand", when={"aggregate": ("trimmed", "krum")}, ge=0, le=2000)
-    selected: int = knob(1, "gradients of least score that are averaged", when={"aggregate": ("krum",)}, ge=1, le=4096)
+    selected: int = knob(
+        1, "number of gradients to average, those with the lowest scores", when={"aggregate": ("krum",)}, ge=1, le=4096
+    )
     radius: float = knob(
-        1.0, "longest distance from the last aggregate that counts", when={"aggregate": ("clipped",)}, gt=0, le=1e9
+        1.0,
+        "distance from the last aggregate beyond which a gradient is clipped",
+        when={"aggregate": ("clipped",)},
+        gt=0,
+        le=1e9,
     )
     momentum: float = knob(0.0, "decay of the mean gradient that a worker sends; 0 sends the gradient", ge=0, lt=1)
-    liars: int = knob(0, "workers that lie, the last ones", ge=0, le=4095)
+    liars: int = knob(0, "number of workers that lie (the last ones)", ge=0, le=4095)
     lie: Literal["flip", "noise", "little", "inner"] = knob("flip", "what liars send")
     strength: float = knob(10.0, "z, strength of the lie", ge=0, le=1e30)
 
 
 def check(workers, batch, workload, s):
     if s.liars >= workers:
-        raise ValueError(f"{s.liars} liars leave nobody honest of {workers} workers; use at most {workers - 1}.")
+        raise ValueError(f"{s.liars} liars among {workers} workers leave nobody honest; use at most {workers - 1}.")
     if s.aggregate == "trimmed" and workers <= 2 * s.tolerated:
         among = "1 worker has" if workers == 1 else f"{workers} workers have"
         raise ValueError(
@@ -63,9 +69,7 @@ def check(workers, batch, workload, s):
             + (f"use tolerated {(workers - 3) // 2}." if workers >= 3 else "use at least 3 workers and tolerated 0.")
         )
     if s.aggregate == "krum" and s.selected > workers:
-        raise ValueError(
-            f"the {s.selected} of least score cannot be had of {workers} gradients; use at most {workers}."
-        )
+        raise ValueError(f"{s.selected} gradients cannot be selected out of {workers}; use at most {workers}.")
 
 
 def elements_sent(shape, s):
@@ -76,7 +80,7 @@ def notes(e):
     if e.knobs.liars and e.knobs.aggregate == "mean":
         yield "The mean has no defence: one liar decides it. Try aggregate median, trimmed, krum, geometric or clipped."
     if 2 * e.knobs.liars >= e.workers:
-        yield f"{e.knobs.liars} of {e.workers} workers lie: no aggregate can tell a majority of liars from honest ones."
+        yield f"{e.knobs.liars} of {e.workers} workers lie: no aggregate can tell a lying majority from honest workers."
 
 
 def worker(comm, task, s=Settings()):
@@ -161,7 +165,7 @@ AGGREGATES = {
 
 
 def squared_distances(rows, point, skip=-1):
-    """Return the squared distance of each row from the point, but for row `skip`."""
+    """Return the squared distance of each row from the point, except row `skip`."""
     apart = kernels.empty_like(point)
     found = []
     for i, row in enumerate(rows):

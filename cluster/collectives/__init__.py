@@ -47,7 +47,7 @@ ALL_REDUCE: dict[str, Callable] = {
 
 
 def idea(name: str) -> str:
-    """Return how an all-reduce is done, in one line: what its function says."""
+    """Return a one-line description of how an all-reduce works, from its function's docstring."""
     said = (ALL_REDUCE[name].__doc__ or "").partition("\n")[0].partition(": ")[2]
     return said[:1].upper() + said[1:]
 

@@ -30,7 +30,7 @@ class SharedCheckpoint:
         return {**self.__dict__, "_descriptor": -1, "_w": None}
 
     def after(self, losses: list[tuple]) -> SharedCheckpoint:
-        """Return the checkpoint for a restarted rank whose predecessor had recorded these rows of losses."""
+        """Return the checkpoint for a restarted rank whose previous incarnation recorded these rows of losses."""
         again = copy(self)
         again.past = losses
         return again
@@ -48,7 +48,7 @@ class SharedCheckpoint:
             return w.copy()
 
     def losses(self, event_log: EventLog) -> list[tuple]:
-        """Return the rows of losses that the predecessor of this rank had recorded."""
+        """Return the rows of losses that this rank's previous incarnation recorded."""
         return self.past or []
 
     def close(self) -> None:

@@ -74,7 +74,7 @@ class SharedAllReduce:
         return self._x
 
     def _run(self) -> None:
-        """Sum the vector once the previous ones are done, which use the same memory."""
+        """Sum the vector once the previous sums, which use the same memory, are done."""
         if self._previous:
             self._previous.exception()
         if self._comm._failed:
@@ -97,7 +97,7 @@ class SharedAllReduce:
 
 
 def _agree(comm: RealComm, x: np.ndarray, scale: float) -> None:
-    """Meet, as in a barrier. Raises ValueError, on every rank, unless all of them want the same."""
+    """Meet, as in a barrier. Raises ValueError, on every rank, unless all of them want the same sum."""
     wanted = len(x), x.dtype.num, scale
     alike: tuple | None = wanted  # None once some are known to differ
     distance = 1

@@ -112,5 +112,5 @@ def stop(rank: Rank) -> None:
 
 
 def describe_restart(rank: Rank) -> list[str]:
-    """Return a sentence about the restart of this rank, if it was restarted, in a list."""
+    """Return a list with a sentence about this rank's restart, empty if it was not restarted."""
     return [str(rank.previous.loss(f"it restarted at {rank.born:.4g} s without memory"))] if rank.previous else []

@@ -39,7 +39,7 @@ class SimulatedReceive:
         self._posted.append(self)
 
     def has_arrived(self) -> bool:
-        """Return whether wait() would return at once. Call `comm.poll(tag)` before: it assigns what has come."""
+        """Return whether wait() would return at once. Call `comm.poll(tag)` first: it assigns arrived messages."""
         arrived = self.message.arrived if self.message else math.inf
         return self._done or arrived <= self._comm._actor.now
 

@@ -111,7 +111,7 @@ class Simulation:
         return ALL_REDUCE["ring"] if overlaps or self.place != "cpu" else None
 
     def fail(self, error: Exception) -> None:
-        """End the run with `error`, unless it has failed before."""
+        """End the run with `error`, unless it has already failed."""
         self._error = self._error or error
         self.queue.stop()
 

@@ -55,7 +55,7 @@ class Members:
         return now
 
     def ring(self, count: int, itemsize: int, first: int, stop: int) -> list[float]:
-        """Take these steps of a ring over `count` numbers of `itemsize` bytes; return when each rank is done, in s.
+        """Simulate steps `first` to `stop` - 1 of a ring over `count` numbers; return when each rank is done, in s.
 
         The first P - 1 steps sum, the others only pass on. One row stands for all messages of a rank to the next.
         """

@@ -68,7 +68,7 @@ def failed_threads(notes: set[str]) -> Iterator[None]:
         is_ours = any(os.path.dirname(dist.__file__) in file for file in files)
         why = "; only the thread in which a rank starts can use torch.distributed here" * is_ours
         notes.add(
-            f"a thread failed{f' at {at}' * bool(at)}, and its rank went on: {type(error).__name__}: {error}{why}"
+            f"a thread failed{f' at {at}' * bool(at)}, and its rank continued: {type(error).__name__}: {error}{why}"
         )
         before(failed)
 

@@ -49,7 +49,7 @@ class Values(dict[str, bytes]):
 
 
 class Store(dist.Store):
-    """The store as one rank sees it. Stores with one `prefix` are one store."""
+    """The store as one rank sees it. Stores with the same `prefix` share their values."""
 
     def __init__(self, values: Values, prefix: str = ""):
         super().__init__()

@@ -54,7 +54,7 @@ def _step_seconds(trace) -> float:
 
 
 def _means(rows: list[tuple[int, int, float]], is_stepless: bool) -> dict[int, float]:
-    """Return the means by step of rows of rank, step and value."""
+    """Return the mean of each step, by step, given rows of (rank, step, value)."""
     if not rows:
         return {}
     ranks, steps, values = zip(*rows, strict=True)

@@ -165,7 +165,7 @@ HELP = ["--help", "-h"]
 
 
 class ByPurpose(click.Group):
-    """A group of commands whose help lists them by purpose, after what to start with, without cutting descriptions."""
+    """A group whose help lists its commands by purpose, those to start with first, with uncut descriptions."""
 
     def __init__(self, *args, purposes: Mapping[str, Sequence[click.Command]], start: Sequence[tuple] = (), **kwargs):
         super().__init__(*args, **kwargs)

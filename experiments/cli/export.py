@@ -14,7 +14,9 @@ ENDINGS = ("csv", "trace.json", "html", "learning.html", "svg", "timeline.svg", 
 
 @click.command("export", short_help="Export a stored run to other programs.")
 @click.argument("name", default="", metavar="RUN")
-@click.option("--to", required=True, metavar="FORM|FILE", help=f"{', '.join(FORMS)}; or a file with such an ending")
+@click.option(
+    "--to", required=True, metavar="FORM|FILE", help=f"{', '.join(FORMS)}; or a file name that ends in one of these"
+)
 @click.option("--out", metavar="FILE", help="output file [default: the run's name, in this folder]")
 @runs_option
 def export_command(name: str, to: str, out: str | None, runs: str) -> None:

@@ -154,7 +154,7 @@ def _refuse_blanks(args: Sequence[str]) -> None:
 
 
 def _owners(knob: str) -> str:
-    """Return what has a setting of this name and how it is chosen, in words; "" if nothing has."""
+    """Return, in words, which modules have a setting of this name, and how to choose them; "" if none has."""
     kinds = (
         ("", {name: algorithms.find(name).Settings for name in algorithms.names()}),
         (" (--compression)", {name: coding_settings(name) for name in COMPRESSIONS}),

@@ -94,7 +94,7 @@ def _shown(kind: str, workload: Supervised) -> np.ndarray:
 
 
 def _affordable(workload: Supervised, samples: int, models: int) -> int:
-    """Return how many of that many models can answer for that many samples within WORK."""
+    """Return how many of `models` models can answer for `samples` samples within WORK FLOPs."""
     population = min(POPULATION, workload.samples) if workload.over_batch else 0
     each = (samples + population) * sum(layer.flops for layer in workload.model.layers)
     return min(models, int(WORK // max(each, 1)))

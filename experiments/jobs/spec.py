@@ -72,13 +72,13 @@ class JobSpec:
         return keep(self.place(root), write)
 
     def keep_json(self, root: Path, file: str, found: Any) -> Path:
-        """Create the result as one file of JSON."""
+        """Store the result as a single JSON file."""
         text = json.dumps(found, ensure_ascii=False)
         return self.keep(root, lambda folder: (folder / file).write_text(text, "utf-8"))
 
 
 def following(run: Run) -> JobSpec | None:
-    """Return the job for the process that has just made this run, in which all that it needs is loaded; or None."""
+    """Return the job, if any, for the process that made this run and has already loaded everything it needs."""
     if run.status != "finished" or run.summary["wall_seconds"] > SOON:
         return None
     try:

@@ -38,7 +38,7 @@ def reader(owner: str) -> str:
 
 
 def address(reader: str) -> str:
-    """Return where `reader` is: the same for all browsers there."""
+    """Return the network address of `reader`, which all browsers behind it share."""
     return reader.partition("@")[2]
 
 

@@ -88,7 +88,7 @@ def verdict(found: Agreement) -> str:
     if found.verdict == "longer":
         return f"the same training, to rounding, for {found.samples:,} samples; then only one of them continues"
     if found.ended:
-        return f"the same losses, to rounding, in all updates, but another model at the end: {apart}"
+        return f"the same losses, to rounding, in all updates, but a different model at the end: {apart}"
     if found.verdict == "grown":
         return (
             f"the same, to rounding, for {found.samples:,} samples; then the difference grows to "
@@ -106,7 +106,7 @@ def _both_ended(a: Run, b: Run) -> bool:
 
 
 def _by_sample(a: Run, b: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Return, at each sample count that both runs reach, it and the difference of their mean losses since the last."""
+    """Return the sample counts that both runs reach, and the difference of the mean losses in between."""
     (n, x), (m, y) = _rows(a), _rows(b)
     samples, i, j = np.intersect1d(n.cumsum(), m.cumsum(), assume_unique=True, return_indices=True)
     if not len(samples):

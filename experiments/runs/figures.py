@@ -10,7 +10,7 @@ from experiments.wording.units import DIVERGED, SAY, number, percent
 
 
 class RunFigure(NamedTuple):
-    """One figure of a summary, in SI units; a "share" is of one."""
+    """One figure of a summary, in SI units; a "share" is a fraction of 1."""
 
     label: str
     unit: Literal["", "s", "bytes", "share", "samples/s", "count", "updates", "FLOP"]

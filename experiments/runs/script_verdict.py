@@ -34,7 +34,7 @@ def numbers(a: ScriptRun, b: ScriptRun) -> str:
         return "their ranks differ in number, so losses and logged values are not compared rank by rank"
     found = compare_numbers(a, b)
     if not found.compared and not found.missing:
-        return "neither calls backward() of a loss nor logs a value, so there are no numbers to compare"
+        return "neither calls backward() on a loss nor logs a value, so there are no numbers to compare"
     apart = f"; not in both: {', '.join(found.missing)}" if found.missing else ""
     if found.first:
         return f"{_difference(found.first)}{apart}"

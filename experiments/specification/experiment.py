@@ -64,7 +64,7 @@ class Experiment(Knobs):
     data: dict[str, Any] = knob({}, "the workload's own settings")
     batch: int = knob(
         32,
-        "samples per worker in each step; the rest of an epoch that fills no whole step is dropped",
+        "samples per worker in each step; samples at the end of an epoch that do not fill a step are dropped",
         ge=1,
         le=65536,
         unit="samples",

@@ -145,7 +145,7 @@ def rate_in_table(experiment: Experiment) -> float | None:
 
 
 def bare(experiment: Experiment) -> Experiment:
-    """Return the experiment on the simulated cluster, with all that a search varies or ignores at its default."""
+    """Return the experiment on the simulated cluster, with everything a search varies or ignores at its default."""
     return experiment.change(learning_rate=None, seed=None, evaluations=1, cluster=None)
 
 

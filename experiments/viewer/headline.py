@@ -20,7 +20,7 @@ DOES = {
     "wait": "waits",
     "idle": "is idle",
 }
-"""What a rank does in each of KINDS, in the order in which it is told."""
+"""What a rank does in each of KINDS, in the order in which the sentence mentions them."""
 ALIKE = 0.05  # difference of two ranks' shares up to which one sentence holds for each of them
 
 
@@ -48,7 +48,7 @@ def _who(run: Run) -> str:
 
 
 def _rest(run: Run, waits: float) -> str:
-    """Return what is to be added if the sentence has no share of waiting: of an ended run others may wait for ever."""
+    """Return what to add if the sentence has no share of waiting; "" for a failed run, whose ranks may wait forever."""
     e = run.experiment
     if waits >= HARDLY or e.ranks == 1 or run.status == "failed":
         return ""

@@ -9,7 +9,7 @@ class Html(str):
 
 
 def html_table(heads: Sequence[str], rows: Iterable[tuple[str, Iterable[str]]], kind: str = "") -> str:
-    """Return a table with these heads of columns, "" for none, and rows of a head and cells; `kind` is its class."""
+    """Return a table with these column headings ("" for none) and rows (heading, cells); `kind` is its CSS class."""
     head = "".join(f"<th>{_inside(word)}</th>" if word else "<td></td>" for word in heads)
     body = "".join(
         f"<tr><th>{_inside(label)}</th>{''.join(f'<td>{_inside(cell)}</td>' for cell in cells)}</tr>"

@@ -64,7 +64,7 @@ def op(kind: str, shade: int) -> AreaStyle:
 
 
 def _mixed(one: str, other: str, share: float) -> str:
-    """Return the colour between `one` and `other`, with this share of the other."""
+    """Return a mix of two colours; `share` is the share of `other`."""
     pairs = [(int(one[n : n + 2], 16), int(other[n : n + 2], 16)) for n in (1, 3, 5)]
     return "#" + "".join(f"{round(a + share * (b - a)):02X}" for a, b in pairs)
 

@@ -22,7 +22,7 @@ def rank_names(experiment: Experiment | ScriptExperiment, ranks: int) -> list[st
 
 
 def training_role(experiment: Experiment | ScriptExperiment, ranks: int) -> str:
-    """Return what a rank that is no server is called in a run with `ranks` ranks: "worker", "stage"."""
+    """Return what a rank that is not a server is called in a run with `ranks` ranks: "worker", "stage"."""
     if isinstance(experiment, ScriptExperiment):
         return "rank"
     family = catalogue.ALGORITHMS[experiment.algorithm].family

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 def capital(text: str) -> str:
-    """Return the text with a capital at its beginning, and all else as it is: "Held-out R²"."""
+    """Return the text with its first letter capitalised and the rest unchanged: "Held-out R²"."""
     return text[:1].upper() + text[1:]
 
 

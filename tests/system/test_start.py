@@ -194,7 +194,7 @@ def test_a_port_in_use_ends_the_start_and_the_way_out_is_said(held):
     command = [sys.executable, "-m", "app", f"--server.port={held}", "--server.headless=true"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 1
-    assert f"{held} is not available" in done.stderr and "--server.port takes another port" in done.stdout
+    assert f"{held} is not available" in done.stderr and "--server.port N uses port N" in done.stdout
 
 
 @pytest.mark.parametrize("words", ["experiments list", "algorithms sgd", "lessons list", "app list", "app"])

@@ -80,7 +80,7 @@ class Weights:
 
     @property
     def newest(self) -> tuple[int, Any]:
-        """(version, w)."""
+        """The newest weights, as (version, w)."""
         return self.history[-1]
 
     @property

@@ -33,8 +33,8 @@ NEAR = 1e-10  # s: two times that differ by less are equal
 
 
 class RecordedOp(NamedTuple):
-    """An operation of a rank. `of` is the span, the message or the collective; `seconds` how long it takes: of a
-    collective from its last join to its end, of a join how long before the last one it happened.
+    """An operation of a rank. `of` is the span, the message or the collective; `seconds` is how long it
+    takes: for a collective, from its last join to its end; for a join, how long before the last join it happened.
     """
 
     at: float  # s on the trace's clock
@@ -57,8 +57,8 @@ class Touch(NamedTuple):
 
 
 def touch(run: Run, trace: Trace, kinds: int, since: float) -> Touch:
-    """Return what the timeline of `run` needs to be touched. `trace` is what it shows, from `since` (s) on; kinds below
-    `kinds` are ops, which replace KINDS[0].
+    """Return what the timeline of `run` needs so that a reader can touch it. It shows `trace` from `since` (s) on;
+    kinds below `kinds` are ops, which replace KINDS[0].
     """
     e = run.experiment
     network = Conditions.of(e).network
@@ -115,7 +115,7 @@ def recurrence(run: Run, trace: Trace, kinds: int = 0, since: float = 0.0) -> by
 
 
 def _link(run: Run) -> dict[str, float] | None:
-    """Return latency (s), s per byte and overhead (s) of the link between any two ranks; None if they are unlike."""
+    """Return latency (s), s per byte and overhead (s) of the link between any two ranks; None if links differ."""
     e = run.experiment
     network = Conditions.of(e).network
     if network is None or e.per_node > 1 or e.cluster != "simulated" or e.collective not in RINGS or network.sum:
@@ -150,7 +150,7 @@ def _program(trace: Trace, rank: int, since: float, group: np.ndarray) -> list[R
     starts, ends = spans["start"][own], spans["end"][own]
 
     def inside(at: float) -> int:
-        """Return the place of the span of work that is under way then, or -1."""
+        """Return the index of the span of work under way at this time, or -1."""
         place = int(np.searchsorted(starts, at - NEAR)) - 1
         return place if place >= 0 and at < ends[place] - NEAR else -1
 
@@ -178,7 +178,7 @@ def _program(trace: Trace, rank: int, since: float, group: np.ndarray) -> list[R
 
 
 def _is_work(trace: Trace) -> np.ndarray:
-    """Return which spans are work that takes as long whatever the others do."""
+    """Return which spans are work whose duration does not depend on other ranks."""
     kind, label = trace.spans["kind"], trace.spans["label"]
 
     def called(name: str) -> np.ndarray:
@@ -189,7 +189,7 @@ def _is_work(trace: Trace) -> np.ndarray:
 
 
 def _with_delays(ops: list[RecordedOp], since: float) -> list[RecordedOp]:
-    """Return the operations with the time between two of them, in which the rank waits for nobody, as a DELAY."""
+    """Return the operations with a DELAY for each gap between them in which the rank waits for nobody."""
     every, now = [], since
     for op in ops:
         if op.kind not in (RECEIVE, FINISH) and op.at > now + NEAR:
@@ -200,7 +200,7 @@ def _with_delays(ops: list[RecordedOp], since: float) -> list[RecordedOp]:
 
 
 def _collectives(trace: Trace, link: dict[str, float] | None) -> np.ndarray:
-    """Return the collective that each message is a row of, -1 for a message of its own.
+    """Return the collective to which each message belongs, -1 if it belongs to none.
 
     A rank joins when it sends to its neighbour, and has the result when the message of its other neighbour has arrived:
     of those that it sends, the last one before that arrival is of the same collective.
@@ -231,7 +231,7 @@ def _collectives(trace: Trace, link: dict[str, float] | None) -> np.ndarray:
     group = np.full(len(flight), -1)
 
     def alone(some: list[int]) -> np.ndarray:
-        """Return how long these messages take where nothing else is under way, and half a sender's overhead more."""
+        """Return how long these messages take on an idle network, plus half a sender's overhead."""
         each = link["latency"] + link["overhead"] / 2 + messages["bytes"][some] * link["per_byte"] if link else 0.0
         return np.broadcast_to(each, len(some))
 

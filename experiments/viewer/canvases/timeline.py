@@ -212,7 +212,7 @@ def describe(run: Run | ScriptRun) -> str:
 
 
 def shares(run: Run | ScriptRun) -> str:
-    """Return a sentence on how the ranks that are no servers spent their time, or "" if they spent none."""
+    """Return a sentence on how the ranks other than servers spent their time, or "" if they spent none."""
     busy = run.trace.busy()[run.experiment.servers :].sum(axis=0)
     if isinstance(run, ScriptRun):
         busy[IDLE] = run.summary.idle.sum()  # the end included

@@ -69,7 +69,7 @@ CHEATS = {
     ),
     "sends a place twice": ("np.int32)\n", "np.int32)\n    index[1] = index[0]\n", "must be distinct"),
     "sends a vector as one place": (
-        "(index, owed[index])", "(index[:1], owed)", "expected whole numbers and floats, equally many"
+        "(index, owed[index])", "(index[:1], owed)", "expected whole numbers and floats, the same number of each"
     ),
     "reports on every rank": ("if comm.rank == 0", "if True", "rank 0 alone reports"),
 }  # fmt: skip

@@ -73,7 +73,7 @@ def test_equal_losses_do_not_hide_another_model_at_the_end():
     one = ran()
     tried = {**one.evaluations, "loss": one.evaluations["loss"] * [1, 1.1]}
     found = agreement(one, replace(one, parameters=one.parameters + 1, evaluations=tried))
-    assert found.ended and not found.same and "another model at the end" in verdict(found)
+    assert found.ended and not found.same and "a different model at the end" in verdict(found)
 
 
 def test_of_a_run_that_goes_on_longer_only_the_common_part_is_judged():
