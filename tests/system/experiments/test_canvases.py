@@ -691,6 +691,17 @@ def test_a_small_picture_has_more_on_its_axes_than_a_zero(drawn):
         assert marks == [["0", "200"]], count
 
 
+@pytest.mark.parametrize(("most", "said"), [(8, "0 2 4 6 8"), (75, "0 20 40 60")])
+def test_a_figure_on_a_phone_has_four_numbers_or_more_below_it(drawn, most, said):
+    rows = [{"backups": x, "loss": x + 1.0} for x in (0, 1, 2, 4, most)]
+    page = drawn("curve", figure.frame(rows, Look("backups", ("loss",)), (), "How far?"))
+    along = page.evaluate("""() => {
+      const g = document.createElement("canvas").getContext("2d");
+      return [...lockstepCurves][0].arrange(g, 358, 340).along.map(({ words }) => words[0]);
+    }""")
+    assert along == said.split()
+
+
 def test_a_drag_zooms_both_pictures_along_x_and_a_divergence_has_powers_of_ten(browser, tmp_path):
     """On a page of their own: what is at the marks of an axis, and the windows after a drag on one of two pictures."""
     x = np.arange(1.0, 101.0)

@@ -60,12 +60,13 @@ class Axes {
     const up = this.marks("y", (height - this.top - 40) / 34);
     this.left = Math.max(30, ...up.map((mark) => g.measureText(mark.text).width + 16)) + (this.frame.y.told ? 18 : 0);
     const { left, right } = this.edges(width, height), to = this.scales(width, height);
-    const { labels } = this.frame.x, all = this.marks("x", (right - left) / 90);
-    let along = apart(g, all, (value) => to.x(value), labels ? (right - left) / labels.length : 0);
+    const wide = right - left, count = Math.max(wide / 90, Math.min(5, wide / 50)); // on phones five have room, too
+    const { labels } = this.frame.x, all = this.marks("x", count);
+    let along = apart(g, all, (value) => to.x(value), labels ? wide / labels.length : 0);
     const turned = labels && along.length < all.length; // names that have no room next to each other
     if (turned) along = all.map(({ value, text }) => ({ value, words: [text] }));
-    const wide = ({ words }) => g.measureText(words[0]).width;
-    this.below = 26 + (turned ? Math.max(...along.map(wide)) : Math.max(1, ...along.map(({ words }) => words.length)) * WORDS);
+    const longest = () => Math.max(...along.map(({ words }) => g.measureText(words[0]).width));
+    this.below = 26 + (turned ? longest() : Math.max(1, ...along.map(({ words }) => words.length)) * WORDS);
     return { up, along, turned };
   }
 
