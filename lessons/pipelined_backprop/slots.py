@@ -39,24 +39,27 @@ def updates(
     all stages are as late as the first. `divided`: the rate of a stage is divided by its delay plus one.
     """
     parts = workload.split(stages)
+    places = [slice(part.offset, part.offset + part.parameters) for part in parts]
     late = [hops * (stages - 1 - (0 if vertical else s)) for s in range(stages)]
-    versions = [deque([part.start(seed)], maxlen=d + 1) for part, d in zip(parts, late, strict=True)]  # oldest first
     given = rate if isinstance(rate, Sequence) else [rate] * stages
-    rates = [one / (d + 1) if divided else one for one, d in zip(given, late, strict=True)]
-    velocities = [0 * mine[0] for mine in versions]
+    w = workload.start(seed)
+    rates = np.empty_like(w)
+    for place, one, d in zip(places, given, late, strict=True):
+        rates[place] = one / (d + 1) if divided else one
+    past, velocity, momentum = deque([w], maxlen=max(late) + 1), np.zeros_like(w), w.dtype.type(momentum)
     stream = Batches(workload.samples, batch, seed=seed, shuffle=workload.shuffle)
     for _ in range(steps):
         x, target = samples = workload.batch(next(stream))
-        met, newest, saved, gradients = [v[0] for v in versions], [v[-1] for v in versions], [], []
-        for part, w in zip(parts, met, strict=True):
-            x, kept = part.forward(w, x)
+        newest = past[-1]
+        met = [past[max(0, len(past) - 1 - d)][place] for d, place in zip(late, places, strict=True)]
+        saved = []
+        for part, mine in zip(parts, met, strict=True):
+            x, kept = part.forward(mine, x)
             saved.append(kept)
         loss, dy = parts[-1].loss(x, target)
-        back = met if stash else newest
-        for part, w, kept in zip(reversed(parts), reversed(back), reversed(saved), strict=True):
-            dy, g = part.backward(w, kept, dy)
-            gradients.insert(0, g)
-        yield Update(samples, float(loss), *map(np.concatenate, (met, newest, gradients)))
-        for s, (mine, g) in enumerate(zip(versions, gradients, strict=True)):
-            velocities[s] = mine[-1].dtype.type(momentum) * velocities[s] + g
-            mine.append(mine[-1] - mine[-1].dtype.type(rates[s]) * velocities[s])
+        back, g = met if stash else [newest[place] for place in places], np.empty_like(w)
+        for s in reversed(range(stages)):
+            dy, _ = parts[s].backward(back[s], saved[s], dy, g[places[s]])
+        yield Update(samples, float(loss), np.concatenate(met), newest, g)
+        velocity = momentum * velocity + g
+        past.append(newest - rates * velocity)
