@@ -83,6 +83,7 @@ RATES = {  # of the lower three modules and of the last, to try
     "frozen": [(0.0, last) for last in LAST_RATES],
     "old errors, one rate": [(rate, rate) for rate in (0.05, 0.1, 0.2, 0.4)],
     "old errors, two rates": [(rate, last) for rate in (0.0125, 0.025, 0.05, 0.1) for last in LAST_RATES],
+    "true errors, two rates": [(rate, last) for rate in (0.025, 0.05, 0.1) for last in LAST_RATES],
 }
 
 
@@ -95,6 +96,9 @@ RATES = {  # of the lower three modules and of the last, to try
         ),
         "with a rate of its own for the last one they end lower than frozen": lambda rows: (
             ratio(rows, "loss", method=("old errors, two rates", "frozen")) < 0.9
+        ),
+        "true errors with two rates end less than a third lower than old ones with two": lambda rows: (
+            ratio(rows, "loss", method=("true errors, two rates", "old errors, two rates")) > 2 / 3
         ),
         "that rate is over ten times the others'": lambda rows: (
             value(rows, "last", method="old errors, two rates")
@@ -110,19 +114,22 @@ RATES = {  # of the lower three modules and of the last, to try
 def a_rate_of_its_own(run):
     """The digits of the race, 100 steps of 128 images in four modules. `rate` is that of the lower three, `last` that
     of the last one, whichever of those tried end lowest. Weights are computed on one machine, where each module learns
-    from errors that are as old as DDG's."""
+    from errors that are as old as DDG's. true errors: those of back-propagation."""
     workload = workloads.find("digits").build(digits.Settings(**EIGHT), np.dtype("float32"))
     for method, tried in RATES.items():
-        losses = {rates: _loss(workload, rates, run.seed) for rates in tried}
+        hops = 0 if method.startswith("true") else 1
+        losses = {rates: _loss(workload, rates, run.seed, hops) for rates in tried}
         best = min(losses, key=losses.get)
         yield {"method": method, "loss": losses[best], "rate": best[0], "last": best[1]}
 
 
-def _loss(workload, rates, seed):
-    """Return the mean loss of the last steps with old errors, infinite if it diverged."""
+def _loss(workload, rates, seed, hops):
+    """Return the mean loss of the last steps, infinite if it diverged; errors are true with no hops, old with one."""
     each = [rates[0]] * 3 + [rates[1]]
     with np.errstate(all="ignore"):
-        losses = [one.loss for one in updates(workload, 4, each, steps=100, batch=128, seed=seed, hops=1, stash=True)]
+        losses = [
+            one.loss for one in updates(workload, 4, each, steps=100, batch=128, seed=seed, hops=hops, stash=True)
+        ]
     mean = float(np.mean(losses[-LAST:]))
     return mean if np.isfinite(mean) else np.inf
 

@@ -5,7 +5,9 @@ import re
 import pytest
 
 import lessons
+from lessons.decoupled.experiments import WIDE
 from lessons.grading.grader import grade
+from lessons.seeds import Seeded
 from tests.system.lessons.near_misses import begun, lost, solution
 
 CHAPTER = lessons.chapter("decoupled")
@@ -133,3 +135,15 @@ def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
 )
 def test_a_mistake_is_told_in_a_sentence(old, new, said):
     assert re.search(said, grade(CHAPTER, solution("decoupled", (old, new)), seed=5).error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_guesses_of_eight_modules_that_see_the_label_come_close_in_a_thousand_steps(seed):
+    train = Seeded(seed)
+    guesses, errors = (
+        train(algorithm=algorithm, workers=workers, learning_rate=0.4, steps=1000, evaluations=1, **WIDE)
+        for algorithm, workers in (("dni", 8), ("layer_wise", 1))
+    )
+    right, most = (done.evaluations["accuracy"][-1] for done in (guesses, errors))
+    assert right > most - 0.03 and right > 0.94, "after 80 steps it is below 0.8"
