@@ -10,7 +10,9 @@ import lessons
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 from lessons.choosing import check, solution
+from lessons.choosing.experiments import digits
 from lessons.grading.grader import grade
+from lessons.seeds import Seeded
 
 NAMED, MEMORY, BUDGET, FAST, SLOW, LONG = range(6)
 
@@ -172,6 +174,14 @@ def test_what_decides_in_a_case_does_not_depend_on_the_draw(seed):
     for case, careless in zip(check.draw_cases(random.Random(seed)), CARELESS, strict=True):
         assert share(case, solution.choose) > 0.95, case
         assert share(case, careless) < 0.95 * check.TARGETS["speed"], case
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_where_the_latency_is_largest_one_meeting_after_84_steps_is_ahead_of_one_machine(seed):
+    run, far = Seeded(seed), {"latency": digits.LATENCIES[-1] * 1e-6}
+    seldom = {"period": 84, "steps": 84, "learning_rate": 0.5, **far}
+    eight = digits.arrival(run(**{**digits.DIGITS, **digits.SMALL["local SGD, 16"], **seldom}))
+    assert eight < digits.to_the_loss(run, "one machine", **far)[0]
 
 
 @pytest.mark.slow
