@@ -93,7 +93,7 @@ def test_every_measured_number_in_its_text_comes_from_a_row(chapter):
 def test_it_writes_every_share_as_figures_do_with_a_space_before_the_percent_sign(chapter):
     shown = "".join(block.markdown for block in unfolded(chapter.blocks()) if isinstance(block, markup.Text))
     asked = (chapter.folder / "quiz.toml").read_text("utf-8")
-    assert re.findall(r".{0,30}\d(?:%| percent\b).{0,10}", shown) == []
+    assert re.findall(r".{0,30}\d(?:%|\s+percent\b).{0,10}", shown) == []
     assert re.findall(r".{0,30}[\d}](?:%| percent\b).{0,10}", asked) == []
 
 
