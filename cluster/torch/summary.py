@@ -28,7 +28,7 @@ def summarize(recorded: Recorded) -> Summary:
         ranks=len(logs),
         seconds=trace.seconds(),
         steps=max(0, steps),
-        step_seconds=_step_seconds(trace),
+        step_seconds=_step_seconds(trace) if steps > 0 else float("nan"),
         losses=_means([(log.rank, row[0], row[3]) for log in logs for row in log.losses], steps <= 0),
         logged=_logged(logs, steps <= 0),
         compute=busy[:, COMPUTE] + busy[:, UPDATE],

@@ -14,7 +14,7 @@ from experiments.runs.script_comparison import (
 )
 from experiments.runs.script_run import ScriptRun
 from experiments.wording import units
-from experiments.wording.script_summary import culprit, place, waiters
+from experiments.wording.script_summary import culprit, duration, place, waiters
 
 EQUAL = 0.005  # relative difference up to which two times are called equally long
 LEAST_PERCENT = 0.001  # a smaller difference is written as a power of ten
@@ -80,12 +80,12 @@ def _source(a: ScriptRun, b: ScriptRun) -> Iterator[str]:
 
 
 def _times(a: ScriptRun, b: ScriptRun) -> Iterator[str]:
-    one, other = a.summary.step_seconds, b.summary.step_seconds
-    if one > 0 and other > 0:
+    (what, one), (of, other) = duration(a.summary), duration(b.summary)
+    if what == of and one > 0 and other > 0:
         ratio = other / one
         longer = "takes as long" if abs(ratio - 1) < EQUAL else f"takes {ratio:.3g} times as long"
         pace = f"is {1 / ratio:.3g} times as fast" if ratio <= 1 - EQUAL else longer
-        yield f"a step {pace}: {units.seconds(other)} against {units.seconds(one)}"
+        yield f"{what} {pace}: {units.seconds(other)} against {units.seconds(one)}"
     if a.trace.ranks == b.trace.ranks and (found := parting(a.trace, b.trace)):
         sides = f"{units.seconds(found.measured)} against {units.seconds(found.predicted)}"
         yield f"their times first differ in step {found.step}: all ranks together {DOES[found.kind]} {sides}"

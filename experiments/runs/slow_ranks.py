@@ -12,6 +12,7 @@ from pathlib import Path
 from experiments.runs import store
 from experiments.runs.script_run import ScriptRun
 from experiments.wording import naming, units
+from experiments.wording.script_summary import duration
 from experiments.wording.sentences import join_words
 
 SHOWN = 8  # characters of a run's name
@@ -21,14 +22,14 @@ def cost(run: ScriptRun, folder: Path) -> str:
     """Return a sentence on what the slow ranks of the run stored in `folder` cost, or how to find out; "" if none."""
     experiment = run.experiment
     slow = {rank: factor for rank, factor in experiment.slow_ranks.items() if factor > 1}
-    step = run.summary.step_seconds
-    if not slow or not step > 0 or not experiment.is_repeatable:
+    what, seconds = duration(run.summary)
+    if not slow or not seconds > 0 or not experiment.is_repeatable:
         return ""
     who = join_words(f"rank {rank}, {naming.pace(factor)}" for rank, factor in slow.items())
     code = str(run.environment.get("code", "unknown"))
     even = store.find_stored_run(replace(experiment, slow=""), code, folder.parent)
     if not even:
         return f"{who}. To see what that costs, run the same without --slow, then `lockstep show {folder.name[:SHOWN]}`"
-    usual = store.load_script(even).summary.step_seconds
-    times = units.number(step / usual, 3)
-    return f"{who}: a step takes {units.seconds(step)} instead of {units.seconds(usual)}, {times} times as long"
+    _, usual = duration(store.load_script(even).summary)
+    times = units.number(seconds / usual, 3)
+    return f"{who}: {what} takes {units.seconds(seconds)} instead of {units.seconds(usual)}, {times} times as long"

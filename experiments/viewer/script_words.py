@@ -6,7 +6,7 @@ from cluster.script_summary import Summary, WaitFor
 from experiments.runs.script_run import ScriptRun
 from experiments.specification.script import ScriptExperiment
 from experiments.wording import naming, units
-from experiments.wording.script_summary import NO_TIME, place, share_of_time
+from experiments.wording.script_summary import NO_TIME, duration, place, share_of_time
 from experiments.wording.sentences import capital, join_words
 
 WORTH = 0.03  # share of the others' time from which a rank is reported to make them wait
@@ -26,8 +26,8 @@ def headline(run: ScriptRun) -> str:
         return f"The script {'was stopped' if run.status == 'cancelled' else 'failed'} after {reached}."
     if not s.seconds:
         return f"The script ended, and {NO_TIME}."
-    takes = f"a step takes {units.seconds(s.step_seconds)}" if s.steps else f"the run takes {units.seconds(s.seconds)}"
-    return f"{capital(takes)}; {_waiting(s)}."
+    what, seconds = duration(s)
+    return f"{capital(what)} takes {units.seconds(seconds)}; {_waiting(s)}."
 
 
 def _waiting(s: Summary) -> str:

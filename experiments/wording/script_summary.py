@@ -33,6 +33,11 @@ def position(step: int, seconds: float) -> str:
     return f"step {step}, " * (step >= 0) + f"{units.seconds(seconds)} of virtual time"
 
 
+def duration(summary: Summary) -> tuple[str, float]:
+    """Return ("a step", its time in s), or ("the run", its time in s) if no optimizer takes a step."""
+    return ("a step", summary.step_seconds) if summary.steps else ("the run", summary.seconds)
+
+
 def lines(summary: Summary, notes: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Return the lines of the summary, as (label, text)."""
     time = f"{units.seconds(summary.seconds)} of virtual time{_per_step(summary)}" if summary.seconds else NO_TIME

@@ -90,6 +90,16 @@ def test_the_summary_says_what_slow_ranks_cost_once_the_run_without_them_is_stor
     assert f"{units.number(step(slow) / step(even), 3)} times" in after
 
 
+def test_a_script_without_an_optimizer_has_no_step_and_its_slow_ranks_cost_time_of_the_run(script, said, tmp_path):
+    path = script(f"{BEGIN}for _ in range(3):\n    dist.all_reduce(torch.ones(99, 99) @ torch.ones(99, 99))\n")
+    said(path, "--ranks", 2)
+    _, out, _ = said(path, "--ranks", 2, "--slow", "1:4")
+    runs = {run.experiment.slow: run for run in map(store.load_script, store.recent(tmp_path / "runs"))}
+    slow, even = (units.seconds(runs[name].summary.seconds) for name in ("1:4", ""))
+    assert f"rank 1, four times slower: the run takes {slow} instead of {even}" in " ".join(out.split())
+    assert json.loads(said(path, "--ranks", 2, "--json")[1])["summary"]["step_seconds"] is None
+
+
 def test_a_summary_as_json_has_the_numbers_and_nothing_else_is_printed(script, said):
     code, out, _ = said(script(TRAIN), "--ranks", 2, "--json", "--", "--epochs", 2)
     told = json.loads(out)
