@@ -17,22 +17,19 @@ from lessons import survey
 BOUND = {"bind": "query-params", "persist_state": "session"}
 WIDTHS = {
     "numbers": {
-        "method": 130,
-        **dict.fromkeys(("computation", "communication"), 100),
-        **dict.fromkeys(("memory", "staleness"), 85),
-        **dict.fromkeys(("idle", "late"), 60),
-        **dict.fromkeys(("sending", "computing"), 95),
-        "settings": 90,
+        "method": 125, "computation": 92, "communication": 106, "memory": 72, "staleness": 75, "idle": 50, "late": 88,
+        "sending": 90, "computing": 112, "settings": 90,
     },
     "formulas": {"method": 125, "computation": 200, "communication": 250, "memory": 245, "staleness": 105},
-    "waiting": {"method": 125, "idle": 290, "late": 75, "waits": 320, "settings": 90},
-}
+    "waiting": {"method": 125, "idle": 290, "late": 88, "waits": 307, "settings": 90},
+}  # fmt: skip
 """The columns and their widths in px, by what the table shows. All fit a page 1366 px wide."""
 TITLES = {
     "method": "Method", "computation": "Computation", "communication": "Communication", "memory": "Memory",
     "staleness": "Staleness", "sending": "Time to send", "computing": "Time to compute", "idle": "Idle",
     "late": "If one is slow", "waits": "Waits for", "settings": "With",
 }  # fmt: skip
+NONE = "–"  # where there is no formula
 HELPS = {
     "staleness": "In updates.",
     "idle": "Share of the time that workers wait, on average, if messages take no time and workers are alike.",
@@ -118,7 +115,7 @@ def _costs(model: survey.Model, cluster: survey.Cluster) -> None:
         st.markdown(f":small[{_symbols(kept)} A dash means there is no formula; select the row to read why.]")
     chosen = st.dataframe(
         _numbers(kept) if shown == "numbers" else frame(_formulas(kept, shown)), key=f"costs-{shown}", hide_index=True,
-        height=min(35 * len(kept) + 38, 620), on_select="rerun", selection_mode="single-row",
+        height=min(35 * len(kept) + 38, 620), on_select="rerun", selection_mode="single-row", placeholder=NONE,
         column_config=_columns(shown),
     )  # fmt: skip
     st.download_button("Whole table (CSV)", _csv(rows), "lockstep-survey.csv", "text/csv", icon=":material/download:")
@@ -134,14 +131,14 @@ def _numbers(rows: list[dict]):
     said = {name: partial(survey.format_quantity, unit=survey.UNITS[name]) for name in survey.QUANTITIES}
     said |= {"sending": units.seconds, "computing": units.seconds}
     lines = lines.astype(dict.fromkeys(said, float))  # also a column in which there is none
-    return lines.style.format(said, na_rep="–")
+    return lines.style.format(said, na_rep=NONE)
 
 
 def _formulas(rows: list[dict], shown: str = "formulas") -> list[dict]:
     """Return the table in formulas, with a dash where words explain why there is none."""
 
     def cell(row: dict, name: str) -> str:
-        return "–" if row.get(f"{name} value", 0) is None else survey.in_one_cell(row[name])
+        return NONE if row.get(f"{name} value", 0) is None else survey.in_one_cell(row[name])
 
     return [{name: cell(row, name) for name in WIDTHS[shown]} for row in rows]
 

@@ -52,6 +52,37 @@ def test_the_table_has_room_for_all_its_columns(browser, address, shown):
     page.close()
 
 
+TEXTS = """(table, titles) => {
+  const style = getComputedStyle(table), pen = document.createElement("canvas").getContext("2d");
+  pen.font = `${style.getPropertyValue("--gdg-header-font-style")} ${style.getPropertyValue("--gdg-font-family")}`;
+  const beside = 2 * parseFloat(style.getPropertyValue("--gdg-cell-horizontal-padding"));
+  return Object.entries(titles).map(([name, title]) => [name, pen.measureText(title).width + beside]);
+}"""
+
+
+def test_every_column_has_room_for_its_title(browser, address):
+    page = browser.new_page(viewport={"width": 1366, "height": 768})
+    page.goto(address)
+    table = page.locator(".dvn-scroller")
+    expect(table).to_be_visible()
+    page.evaluate("document.fonts.ready")
+    needed = dict(table.evaluate(TEXTS, view.TITLES))
+    short = {(name, shown) for shown, widths in view.WIDTHS.items() for name in widths if widths[name] < needed[name]}
+    assert needed["late"] > needed["idle"] > 20 and not short
+    page.close()
+
+
+def test_under_a_finger_the_table_ends_above_the_button_below_it(browser, address):
+    page = browser.new_page(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.goto(address)
+    table, below = page.locator(".stDataFrame"), page.get_by_role("button", name="Whole table")
+    expect(table).to_be_visible()
+    expect(below).to_be_visible()
+    end = table.evaluate("one => one.getBoundingClientRect().bottom")
+    assert end <= below.evaluate("one => one.getBoundingClientRect().top")
+    page.close()
+
+
 def test_a_cell_says_a_number_as_the_text_below_does_and_a_dash_where_there_is_none():
     rows = survey.table(survey.MODELS["32 layers of 4,096"])
     text = view._numbers(rows).to_string(delimiter="|")
