@@ -17,6 +17,7 @@ from experiments.wording import units
 from installation import document
 
 TEXT = document("docs/simulated_network.md")
+PRESET = "preset"  # as many NICs as the network has by itself
 BOUND = {"bind": "query-params", "persist_state": "session"}
 RANKS = [2, 4, 8, 16, 32, 64, 128, 256]
 BYTES = [8, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 4e9, 1e10]
@@ -50,10 +51,11 @@ def _choose_all_reduce() -> JobSpec:
         help="Ranks of a node share its NICs, and communicate over the node's internal link.",
     )  # fmt: skip
     nics = st.segmented_control(
-        "NICs per node", [n for n in (1, 2, 4, 8) if n <= per_node], key="network_nics", **BOUND,
-        help="Network interfaces of a node; each rank uses the nearest one. Choose none to use the preset's number.",
+        "NICs per node", [PRESET, *(n for n in (1, 2, 4, 8) if n <= per_node)], default=PRESET, required=True,
+        key="network_nics", **BOUND,
+        help="Network interfaces of a node; each rank uses the nearest one. *preset*: the number of this network.",
     )  # fmt: skip
-    return collectives.job_spec(ranks, nbytes, name, per_node, nics)
+    return collectives.job_spec(ranks, nbytes, name, per_node, None if nics == PRESET else nics)
 
 
 def _choose_model() -> tuple[float, int]:
@@ -69,7 +71,7 @@ def _all_reduce(work: JobSpec) -> None:
     heading(f"What an all-reduce of {units.size(nbytes)} costs {ranks} ranks")
     network = NETWORKS[name].on_nodes(per_node, nics)
     st.caption(
-        f"{escape_markdown(name)}: {collectives.links(network, ranks)}. "
+        f"{escape_markdown(name)}: {collectives.links(network, ranks)}. {collectives.note_on_nodes(network, ranks)} "
         "All ranks arrive together, and additions are free."
     )
     folder = background.fetch(work, "Timing every all-reduce.", "collective")

@@ -10,7 +10,7 @@ import click
 
 from cluster.network import parse_network
 from experiments.cli import console, show
-from experiments.study.collectives import MOST, all_reduces, links, rows
+from experiments.study.collectives import MOST, all_reduces, links, note_on_nodes, rows
 from experiments.wording import units
 
 
@@ -41,5 +41,7 @@ def collective_command(ranks: int, nbytes: str, network: str, per_node: int, nic
         return
     title = f"All-reduce of {units.size(size)} among {ranks} ranks, {network}: {links(where, ranks)}"
     console.say((console.wrap(title, "  "), console.HEAD))
+    if note := note_on_nodes(where, ranks):
+        console.say(console.wrap(note, "  "))
     console.say()
     console.say(show.table(rows(costs), words=1, keys=1))
