@@ -34,9 +34,10 @@ def worker_stops(e: Experiment, strong: bool = False) -> tuple[list[int], str]:
     refused = {n: _refusal(e, n, strong) for n in stops}
     able = [n for n in stops if not refused[n]]
     beyond = [n for n in stops if refused[n] and n > max(able, default=0)]
+    most = f"Up to {max(able, default=0)} workers:"
     if beyond:
-        return able, f"With {beyond[0]} workers the run is impossible: {refused[beyond[0]]}"
-    return able, f"Up to {max(able, default=0)} workers: larger runs would take too long here."
+        return able, f"{most} {beyond[0]} cannot train this, because {refused[beyond[0]]}"
+    return able, f"{most} larger runs would take too long here."
 
 
 def values(one: Control, now: Any) -> list:

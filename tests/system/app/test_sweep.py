@@ -37,9 +37,9 @@ def test_a_sweep_stops_around_the_value_of_the_run_and_within_bounds(name, now, 
 def test_workers_double_as_far_as_the_experiment_can_run_and_the_bound_is_said():
     stops, why = variation.worker_stops(Experiment(workers=4))
     assert stops == [1, 2, 4, 8, 16, 32]
-    assert re.search(quote("64 workers … batch 32 … shard"), why)
+    assert re.match(quote("Up to 32 workers: 64 … batch 32 … shard"), why)  # it begins with what is made
     stops, why = variation.worker_stops(Experiment(workers=3, batch=8))
-    assert stops == [1, 2, 3, 4, 8, 16, 32, 64] and re.search(quote("64 workers … larger"), why)
+    assert stops == [1, 2, 3, 4, 8, 16, 32, 64] and re.search(quote("64 workers: larger"), why)
     stops, why = variation.worker_stops(Experiment(algorithm="gpipe", workers=4))
     assert stops[-1] < 64 and "stages" in why
 
@@ -48,7 +48,7 @@ def test_a_global_batch_is_divided_among_the_workers_as_far_as_it_can_be():
     stops, why = variation.worker_stops(Experiment(workers=4, batch=32), strong=True)
     assert stops == [1, 2, 4, 8, 16, 32, 64] and why.startswith("Up to 64 workers")
     stops, why = variation.worker_stops(Experiment(workers=3, batch=8), strong=True)
-    assert stops == [1, 2, 3, 4, 8] and re.search(quote("16 workers … global batch of 24"), why)
+    assert stops == [1, 2, 3, 4, 8] and re.search(quote("8 workers: 16 … global batch of 24"), why)
 
 
 def test_runs_with_the_same_model_are_told_by_their_weights(made):
