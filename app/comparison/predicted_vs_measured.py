@@ -77,7 +77,7 @@ def _beside(run: Run, other: Run, name: str) -> None:
     took, foretold = measured.trace.seconds(), predicted.trace.seconds()
     told = (
         f"The run took {units.seconds(took)} and was predicted to take {units.seconds(foretold)}, "
-        f"{units.percent(foretold / took)} of it."
+        f"{units.percent(foretold / took)} of the measured time."
     )
     places = escape_markdown(place(measured.experiment, measured.gpus)), escape_markdown(place(predicted.experiment))
     st.caption("Measured: {}. Predicted: {}.".format(*places))

@@ -21,7 +21,7 @@ from experiments.specification.experiment import Experiment
 from experiments.wording import naming
 
 IN_TITLE = ("algorithm", "compression")  # settings that the name of a method contains
-ABSENT = (None, "", "none")  # values that need no mention next to a run with another value
+ABSENT = (None, "", "none", "sgd")  # values that need no mention next to a run with another value
 
 
 def load_pinned_runs() -> tuple[list[tuple[str, Run]], list[str]]:

@@ -173,6 +173,13 @@ def test_names_of_runs_tell_a_setting_in_which_two_algorithms_differ():
     assert (first.name, second.name) == ("GPipe, chunks 4", "ZB-H1, chunks 8")
 
 
+def test_plain_sgd_needs_no_mention_in_a_name_beside_another_update():
+    runs = [(str(n), run(Experiment.of({"steps": 2, "evaluations": 1, **values}))) for n, values in enumerate(
+        ({}, {"algorithm": "downpour"}, {"update": "momentum"}))]  # fmt: skip
+    names = [one.name for one in reference.name_runs(runs, colours={"0": 0, "1": 1, "2": 2})]
+    assert names == ["Synchronous SGD", "Downpour SGD, update adagrad", "Synchronous SGD, update momentum"]
+
+
 def test_where_one_curve_hides_the_other_that_is_said_and_time_is_offered_if_it_parts_them(state):
     gpipe, other = pipeline("gpipe"), pipeline("zb_h1")
     assert not difference.same_model(gpipe, other), "equal to rounding only"
