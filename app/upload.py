@@ -121,7 +121,7 @@ def _run(name: str) -> None:
         st.badge("uploaded", icon=":material/upload_file:", color="orange")
         if st.button("Compare in the workbench", key="compare", icon=":material/stacked_line_chart:"):
             st.switch_page(workbench.entry(), query_params={"pin": name})
-    st.caption(head.headline(run.experiment, run.gpus))
+    st.caption(head.headline(run.experiment, run))
     remarks.show(run, [])
     shown = [Shown(f"{naming.method(run.experiment)}, uploaded", run, 0, name)]
     figures.show(*shown)

@@ -9,6 +9,7 @@ from app.browser.text import escape_markdown
 from app.comparison import changes, seeds
 from app.session import pins
 from app.workbench import export
+from experiments.runs.ending import steps_taken
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.wording import naming, units
@@ -23,9 +24,9 @@ def show(run: Run, folder: str, changed: list[str]) -> None:
             st.markdown(f"# {title(run.experiment)}", anchors=False)
             if changed:
                 st.markdown(f":orange-badge[Not run yet: {escape_markdown(changes.summarise(changed))}]")
-                st.caption(f"Still shown: {headline(run.experiment, place_too=False)}")
+                st.caption(f"Still shown: {headline(run.experiment, run, place_too=False)}")
             else:
-                st.caption(headline(run.experiment, run.gpus))
+                st.caption(headline(run.experiment, run))
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall", key="toolbar"):
             _pin(name, folder)
             seeds.choose(run)
@@ -58,11 +59,12 @@ def title(e: Experiment) -> str:
     return f"{escape_markdown(naming.title(e))} :small[:gray[{escape_markdown(naming.files(e))}]]"
 
 
-def headline(e: Experiment, gpus: int | None = None, place_too: bool = True) -> str:
-    """Describe in a line what is run and where; for a finished run, with its GPUs."""
-    budget = [units.count_with_noun(e.steps, "step")] if e.steps else []
+def headline(e: Experiment, run: Run | None = None, place_too: bool = True) -> str:
+    """Describe in a line what is run and where; for a run that has ended, with its GPUs and how far it got."""
+    steps = steps_taken(run) if run else units.count_with_noun(e.steps or 0, "step")
+    budget = [steps] if e.steps else []
     budget += [f"{e.epochs:g} epoch{'s' * (e.epochs != 1)}"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
-    where = [place(e, gpus)] if place_too else []
+    where = [place(e, run.gpus if run else None)] if place_too else []
     return " · ".join([naming.team(e), f"batch {e.batch}", " or ".join(budget), *where, f"seed {e.seed}"])

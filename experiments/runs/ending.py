@@ -36,6 +36,14 @@ def explain_stop(run: Run) -> str:
     return f"Stopped at step {units.count(run.summary['steps'])}, after {units.seconds(run.summary['seconds'])}."
 
 
+def steps_taken(run: Run) -> str:
+    """Return how far the run got: "200 steps", or "17 of 200 steps" if it ended before its budget of steps."""
+    planned, taken = run.experiment.steps, run.summary["steps"]
+    if planned and run.status != "finished" and taken < planned:
+        return f"{units.count(taken)} of {units.count_with_noun(planned, 'step')}"
+    return units.count_with_noun(planned or taken, "step")
+
+
 def explain_error(run: Run) -> str:
     """Return the error of a run as its reader should see it: with roles for ranks, and a stop in the run's figures."""
     return explain_stop(run) or naming.readable(run.experiment, run.error)
@@ -51,12 +59,7 @@ def explain_planned_loss(run: Run) -> str:
     times = {rank: plan[rank][0] for rank in sorted(lost)}  # the last message of a real rank comes some time earlier
     if seconds < PLANNED * times[first] or run.summary["seconds"] < PLANNED * max(times.values()):
         return ""
-    end, steps = units.seconds(run.summary["seconds"]), run.summary["steps"]
-    many = (
-        f"{units.count(steps)} of {units.count_with_noun(e.steps, 'step')}"
-        if e.steps
-        else units.count_with_noun(steps, "step")
-    )
+    end, many = units.seconds(run.summary["seconds"]), steps_taken(run)
     names, nobody = [naming.ranks(e)[rank] for rank in times], workers(e) <= lost.keys()
     who = f"all {e.workers} workers" if nobody and e.workers > 1 else join_words(names)
     why = "nobody is left to train" if nobody else _waiting(e, set(lost))

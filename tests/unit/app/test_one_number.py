@@ -246,7 +246,7 @@ def spoken(query: str) -> tuple[str, ...]:
     e, one = done.experiment, Shown("the run", done, 0)
     header = unpack(timeline.frame(done, "run"))[0]
     said = [
-        head.headline(e),
+        head.headline(e, done),
         explain_planned_loss(done),
         *(naming.readable(e, words) for words in (done.error, *done.notes)),
         header["description"],

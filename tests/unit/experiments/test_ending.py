@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from experiments.execution.run import run
-from experiments.runs.ending import explain_planned_loss, explain_stop
+from experiments.runs.ending import explain_planned_loss, explain_stop, steps_taken
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
 from tests.quotes import quote
@@ -32,6 +32,15 @@ def test_where_all_workers_are_lost_the_run_ends_early_says_so_once_and_nobody_g
     told = explain_planned_loss(done)
     assert re.search(quote(f"{done.summary['steps']} of 20 steps … all 4 workers … nobody is left"), told)
     assert not any("went on" in note for note in done.notes)
+
+
+def test_a_run_that_ended_before_its_steps_says_how_far_it_got_and_another_says_its_steps():
+    apart = run(Experiment.of({"algorithm": "easgd", "pull": 2, "steps": 200, "evaluations": 2}))
+    assert apart.status == "diverged" and 0 < apart.summary["steps"] < 200
+    assert steps_taken(apart) == f"{apart.summary['steps']} of 200 steps"
+    assert steps_taken(lost("sync_sgd", "2:9")) == "20 steps"
+    done = run(Experiment.of({"epochs": 0.5, "steps": None, "evaluations": 1}))
+    assert steps_taken(done) == f"{done.summary['steps']} steps"
 
 
 def test_the_only_worker_that_is_lost_ends_the_run():
