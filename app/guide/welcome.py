@@ -1,5 +1,7 @@
 """The first screen: a line of introduction, a timeline that plays, and three cards that ask for predictions."""
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from app.charts import pictures
@@ -50,15 +52,16 @@ def show(folder: str) -> bool:
             return deck.draw(run)
 
 
-def draw_placeholder() -> None:
-    """Draw the first screen while its run is in progress, reserving the space that the lanes will take."""
+def draw_placeholder(say_progress: Callable[[], None]) -> None:
+    """Draw the first screen while its run is in progress, which it says where the lanes will be."""
     with st.container(key="welcome", gap="small"):
         _title()
         _words(
             "Each machine will have a lane here that shows what it **computes**, when it **talks**, and how it "
             "**waits**."
         )
-        st.container(height=LANES, border=False)
+        with st.container(height=LANES, border=False):
+            say_progress()
 
 
 def _title() -> None:

@@ -36,6 +36,11 @@ def show(led: bool = False) -> None:
         result.show_run_in_progress(asked, LiveRun(None))
 
 
+def say_progress() -> None:
+    """Say what the run in progress does, for instance that kernels are being compiled, where its pictures will be."""
+    st.fragment(_progress, run_every=EVERY)()
+
+
 def show_unstored(now: JobState) -> None:
     """Show the curves of a run that ended unstored, up to its end."""
     asked = st.session_state.asked
@@ -60,7 +65,7 @@ class LiveRun:
 
     def line(self) -> None:
         if shown := session.run_on_page():
-            of = f"**{escape_markdown(naming.title(shown.experiment))}**, {head.headline(shown.experiment)}"
+            of = f"**{escape_markdown(naming.title(shown.experiment))}**, {head.headline(shown.experiment, shown)}"
             st.markdown(f":material/history: Still shown, in grey: the previous run, {of}.")
 
     def curves(self, others: list[Shown]) -> None:
@@ -69,12 +74,16 @@ class LiveRun:
 
 
 def _head() -> None:
+    with st.container(gap="xxsmall"):
+        st.markdown(f"# {head.title(st.session_state.asked)}", anchors=False)
+        _progress()
+
+
+def _progress() -> None:
     now = session.under_way()
     if now is None:
         st.rerun()
-    with st.container(gap="xxsmall"):
-        st.markdown(f"# {head.title(st.session_state.asked)}", anchors=False)
-        st.progress(min(max(now.fraction, 0.0), 1.0), text=_words(now))
+    st.progress(min(max(now.fraction, 0.0), 1.0), text=_words(now))
 
 
 def _curves(others: list[Shown]) -> None:

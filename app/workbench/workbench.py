@@ -82,7 +82,7 @@ def _show() -> None:
     elif now:
         with st.container(key="result"):
             if welcome.on():
-                welcome.draw_placeholder()
+                welcome.draw_placeholder(live.say_progress)
             live.show()
     elif left:
         with st.container(key="result"):

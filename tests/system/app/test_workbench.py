@@ -742,6 +742,17 @@ def test_a_run_that_waits_for_the_compiler_says_so(page, pool):
     assert page("seed=1031").get("progress")[0].proto.text == "Compiling kernels, once."
 
 
+def test_the_first_screen_says_where_its_lanes_will_be_that_it_waits_for_the_compiler(page, pool):
+    pool(JobState("running", phase=compiling.WORDS))
+    told = [
+        one for one in page("seed=1032&welcome=true").main if one.type in ("progress", "caption", "heading", "markdown")
+    ]
+    places = [n for n, one in enumerate(told) if one.type == "progress"]
+    titles = [n for n, one in enumerate(told) if one.type == "markdown" and one.value.startswith("# ")]
+    assert [told[n].proto.text for n in places] == ["Compiling kernels, once."] * 2
+    assert titles[0] < places[0] < titles[1] < places[1]  # of the first screen, and of the run
+
+
 def test_a_run_that_is_stopped_and_not_stored_keeps_its_curve_and_says_its_step(page, pool, canvases):
     columns = {"step": np.array([1.0, 1600.0]), "seconds": np.arange(2.0), "samples": np.ones(2), "loss": np.ones(2)}
     made = pool(JobState("running", fraction=0.16, seconds=0.25, curve=columns))
