@@ -17,11 +17,14 @@ from experiments.wording import naming
 
 
 class ChosenQuestion(NamedTuple):
-    """The question run last: its serial number, its experiment's key, and how many pins it replaced."""
+    """The question run last: its serial number, its experiment's key, how many of the reader's pins it replaced, and
+    the name of the run that it pinned, "" if there is none.
+    """
 
     number: int
     key: str
     unpinned: int
+    pinned: str
 
 
 def path() -> None:
@@ -156,7 +159,8 @@ def _try(question: Question, said: int | None = None) -> None:
     st.session_state.update(complaint="", axis=question.axis)
     reference = background.ask_soon(question.reference, "question")
     folder = str(reference.folder) if reference.folder else None
-    unpinned = len({*pins.names()} - {Path(folder or "").name})
+    pinned, last = Path(folder or "").name, st.session_state.get("chosen_question")
+    unpinned = len({*pins.names()} - {pinned, last.pinned if last else ""})  # that of the last question is no reader's
     pins.only(folder)
-    st.session_state.chosen_question = ChosenQuestion(_next_number(), question.experiment.key(), unpinned)
+    st.session_state.chosen_question = ChosenQuestion(_next_number(), question.experiment.key(), unpinned, pinned)
     session.start(question.experiment)

@@ -185,6 +185,19 @@ def test_a_question_sets_the_controls_runs_them_and_lays_the_run_over_what_it_is
     assert told.endswith("1 pinned run replaced for this comparison.")
 
 
+def test_a_run_that_the_last_question_pinned_is_no_pin_of_the_reader_that_the_next_one_replaces(page, stored):
+    first, third = QUESTIONS[0], QUESTIONS[2]
+    for experiment in (Experiment(), first.experiment, third.experiment, third.reference):
+        stored(experiment)
+    opened = page("")
+    for question in (first, third):
+        ask(opened, question)
+        opened.button("just-show").click().run()
+        (told,) = [info.value for info in opened.info if question.finds in info.value]
+        assert "replaced" not in told
+    assert not opened.exception and opened.query_params["pin"]
+
+
 def test_the_right_prediction_is_the_one_that_the_figures_bear_out_and_is_first_as_often_as_second():
     assert {question.asks: question.options[question.right] for question in QUESTIONS} == RIGHT
     assert sum(question.right for question in QUESTIONS) == len(QUESTIONS) / 2
