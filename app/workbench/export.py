@@ -35,7 +35,10 @@ def share(e: Experiment, name: str) -> None:
         st.markdown("**Link to this view**")
         st.code(sharing.link(e, reported), language=None, wrap_lines=True)
         if urlsplit(sharing.here()).hostname in LOCAL:
-            st.caption("It opens on this machine only.")
+            st.caption(
+                "This address works on this machine only. Anyone who runs Lockstep can put everything from the `?` on "
+                "behind the address of their own workbench."
+            )
         st.caption(
             "The link includes axis, zoom, critical path, the selected wait, pinned runs with their colours, and "
             "the switches above the charts. It does not include the previous run, in grey: pin that run to include it."
