@@ -183,11 +183,11 @@ class Coach {
     const { style } = this.ring, wide = this.bubble.offsetWidth, high = this.bubble.offsetHeight;
     Object.assign(style, { left: `${box.left - 6}px`, top: `${box.top - 6}px`, width: `${box.width + 8}px`, height: `${box.height + 8}px` });
     // on the side of the part, of the lanes or of the picture where it hides nothing of the part, and least of what is used
-    const pictured = stage && box.left >= stage.left - 1, lanes = pictured ? this.part("lanes") : null;
+    const pictured = stage && box.left >= stage.left - 1, drawn = this.part("lanes"), lanes = pictured ? drawn : null;
     const bar = document.querySelector(".stSidebar")?.getBoundingClientRect();
     const [machines] = this.boxes(".machines"), [tools] = this.boxes(".tools"), foot = document.querySelector(".st-key-phone-bar")?.getBoundingClientRect().top || innerHeight;
     const places = innerWidth < PHONE ? [[12, foot - GAP - high], [box.left, box.top - GAP - high]] : [
-      ...(machines && lanes ? [[lanes.right + 4, (tools?.bottom ?? machines.top) + 6]] : []), // beside the lanes, above the machines
+      ...(machines && drawn ? [[drawn.right + 4, (tools?.bottom ?? machines.top) + 6]] : []), // beside the lanes, above the machines
       ...(!pictured && bar && box.right <= bar.right ? [[bar.right + GAP, box.top - GAP]] : []), ...(lanes ? [[box.left, lanes.bottom + AXIS + GAP]] : []),
       [(lanes ?? box).right + GAP, box.top], [box.right + GAP, box.top], ...(pictured ? [[stage.left - GAP - wide, box.top]] : []),
       [box.left - GAP - wide, box.top], [box.left, box.bottom + GAP], [box.left, box.top - GAP - high],

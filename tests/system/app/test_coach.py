@@ -126,6 +126,27 @@ def test_the_last_step_covers_none_of_the_buttons_beside_the_one_that_it_is_abou
     page.close()
 
 
+def test_the_last_step_leaves_the_title_and_the_words_below_it_free(browser):
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.set_content(
+        """<style>body { margin: 0 } .stSidebar { position: fixed; inset: 0 1100px 0 0 }
+        .st-key-run { padding: 80px 0 0 30px } .st-key-welcome { margin: 75px 30px 0 375px }
+        .machines { position: absolute; left: 1120px; top: 300px; width: 290px; height: 340px }</style>
+        <div class="stSidebar"><div class="st-key-run"><button style="width: 160px">Run</button></div></div>
+        <div class="st-key-welcome"><h1>Train one model on many machines, and see what happens</h1>
+        <div class="st-key-welcome-words">Here four simulated machines learn to read digits, together.</div>
+        <div class="st-key-timeline" style="margin-top: 60px"><div class="stage" style="width: 730px; height: 160px">
+        </div><div class="machines"></div></div></div>"""
+    )
+    mounted(page)
+    for _ in range(len(coach.STEPS) - 1):
+        page.get_by_role("button", name="Next").click()
+    expect(page.locator(".coach")).to_contain_text("Change something")
+    page.wait_for_function("() => document.querySelector('.coach-ring').offsetWidth < 200")
+    assert covered(page, "h1", ".st-key-welcome-words", ".st-key-run button", ".stage") == []
+    page.close()
+
+
 def test_no_tour_stands_over_a_dialog_such_as_one_that_says_that_there_is_no_such_page(browser):
     page = browser.new_page()
     page.clock.install()
