@@ -6,7 +6,6 @@
 
 const SIGNS = { right: "✓", wrong: "✗", none: "" };
 const SQUARE = 120; // px of a picture of points
-const TOLD_EVERY = 200; // ms between two sentences while the clock runs
 
 class Learned {
   constructor(timeline, root) {
@@ -35,7 +34,7 @@ class Learned {
     this.columns = columns;
     this.guesses.className = `guesses ${frame.guesses?.kind ?? ""}`;
     this.guesses.replaceChildren(...(frame.guesses ? this.build() : []));
-    this.shown = null;
+    this.shown = this.told = null;
     this.paint();
     this.follow();
   }
@@ -56,10 +55,10 @@ class Learned {
   follow() {
     if (!this.frame) return;
     this.request();
-    const { playing } = this.timeline.clock, now = performance.now(), model = this.frame.guesses ? this.model() : -1;
+    const { playing } = this.timeline.clock, model = this.frame.guesses ? this.model() : -1, said = playing ? this.now() : null;
     if (this.shown !== model) this.put(model);
-    else if (playing && now - this.told < TOLD_EVERY) return;
-    this.told = now;
+    else if (playing && said === this.told) return; // played, it changes with the evaluations, however slow the machine
+    this.told = said;
     this.say(model, playing);
   }
 
@@ -141,7 +140,8 @@ class Learned {
 
   say(model, playing) {
     const { frame, timeline } = this, now = this.now(), { cursor } = timeline;
-    const when = cursor === null ? "At the end" : `At ${inSeconds(cursor)}`;
+    // played, it is the evaluation's own moment: the cursor, drawn more often than words can be read, would have gone on
+    const when = cursor === null ? "At the end" : playing ? `Evaluated at ${inSeconds(frame.at[now])}` : `At ${inSeconds(cursor)}`;
     const found = [this.count(model), frame.accuracy.length && `${inPercent(frame.accuracy[now])} of all ${frame.samples.toLocaleString("en")} held-out ${frame.noun}`].filter(Boolean);
     const right = found.length ? `${found.join(" and ")} right, ` : "";
     const words = `${when}: ${right}held-out loss ${inDigits(frame.loss[now])}.`;
@@ -163,7 +163,7 @@ class Learned {
     const { guesses } = this.frame;
     if (!guesses) return "";
     const { kind, answer, guess } = guesses;
-    if (model < 0) return "No model has been evaluated yet.";
+    if (model < 0) return "It has guessed nothing yet.";
     if (kind === "text") return `After “${answer[0]}” the model writes “${guess[model][0]}”.`;
     if (kind === "points") return "";
     return `${answer.map((is, n) => (is === guess[model][n] ? `${is} is guessed` : `${is} is taken for ${guess[model][n] || "nothing"}`)).join(", ")}.`;

@@ -1,12 +1,13 @@
 // The machines of a run, and its messages as beads on the wires between them, at the moment of the timeline's cursor:
 // a machine fills while it computes. Without a cursor, and in a time-lapse too fast to follow single messages, a machine
-// shows how a stretch of time was divided, and the wires that were in use are lit.
+// shows how a stretch of time was divided, and the wires that were in use are lit. A line below says which of the two.
 //
 // Drawn next to a timeline, whose spans and messages it shows.
 
 const QUEUE = [0.12, 0.8]; // how far along its wire a message waits: for the port of its sender, of its receiver
 const LATELY = 0.1;        // s of the reader's that one frame of a time-lapse stands for
 const MEMORY = "#3E9189";
+const LINE = 16;           // px of a line that says what is drawn
 
 class Topology {
   constructor(root, timeline) {
@@ -98,7 +99,7 @@ class Topology {
     const { from, to } = this.time(), { src, dst } = this.timeline.messages.columns;
     const beads = from === to ? this.beads(to) : [];
     const doing = from === to ? this.ranks.map((_, m) => this.timeline.kinds[this.filled(m, { from, to }).kind] ?? "nothing") : [];
-    return { canvas: "topology", seconds: to, shape: this.machines.shape, doing, beads: beads.map(({ n, share }) => ({ src: src[n], dst: dst[n], share })) };
+    return { canvas: "topology", meaning: this.meaning(), seconds: to, shape: this.machines.shape, doing, beads: beads.map(({ n, share }) => ({ src: src[n], dst: dst[n], share })) };
   }
 
   // ---- drawing
@@ -106,7 +107,7 @@ class Topology {
   draw(g, width, whole) {
     const { machines, timeline } = this;
     if (!machines || !timeline.spans) return;
-    const page = pageColours(this.box), high = (whole - (this.held ? 16 : 0)) / machines.parts.length;
+    const page = pageColours(this.box), high = (whole - LINE * (this.held ? 2 : 1)) / machines.parts.length;
     const stands = machines.parts.flatMap((part, n) => this.places(part, width, high, n * high)), at = stands.map(({ x, y }) => [x, y]);
     this.stands = stands;
     const time = this.time(), moment = time.from === time.to, beads = moment ? this.beads(time.to) : [];
@@ -119,7 +120,7 @@ class Topology {
     this.drawBeads(g, at, beads, stands, page);
     for (const [m, waiting] of this.waiting(beads)) if (waiting > 1) this.drawQueue(g, waiting, ...at[m], stands[m].r, page);
     machines.parts.forEach(({ name, colour }, n) => { if (name) this.drawPart(g, name, colour, n * high, page); });
-    if (this.held) this.drawMeaning(g, whole, page);
+    this.drawMeaning(g, whole, page);
   }
 
   // Where the machines of a run stand, and how large they are, in a strip of the picture that begins at `top`.
@@ -256,13 +257,22 @@ class Topology {
     }
   }
 
-  // What the bars next to the machines are.
+  // What fills the machines, and what the bars next to them are.
   drawMeaning(g, height, page) {
-    g.fillStyle = MEMORY;
-    g.fillRect(4, height - 14, 4, 12);
     lettering(g, 11);
     g.fillStyle = page.muted;
+    g.fillText(this.meaning(), 4, height - (this.held ? LINE : 0) - 7.5);
+    if (!this.held) return;
     g.fillText(this.machines.memory, 13, height - 7.5);
+    g.fillStyle = MEMORY;
+    g.fillRect(4, height - 14, 4, 12);
+  }
+
+  // What fills the machines now, in words.
+  meaning() {
+    const { from, to } = this.time(), { cursor } = this.timeline;
+    if (from === to) return "a machine fills up with the work it is doing";
+    return `filled: shares of the ${cursor === null ? "time in view" : `last ${this.timeline.inTime(to - from)}`}`;
   }
 
   drawQueue(g, waiting, x, y, r, page) {

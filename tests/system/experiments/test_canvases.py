@@ -843,6 +843,35 @@ def test_a_guess_is_a_question_mark_then_wrong_then_right_as_the_clock_moves(dra
     expect(page.locator(".said")).to_contain_text(f"{right[-1].sum()} of these 9")
 
 
+def test_while_it_plays_the_words_of_learning_are_those_of_the_moment_however_busy_the_machine_is(drawn):
+    done = run(Experiment.of({"steps": 200}))
+    page = drawn("timeline", timeline.frame(done, "it"))
+    page.evaluate("""() => {
+      const [t] = [...lockstepTimelines], { said } = t.learned;
+      window.noted = [];
+      const look = () => {
+        if (lockstepClock.playing) {
+          const now = t.learned.now(), { at } = t.learned.frame, until = performance.now() + 60;
+const text = said.textContent.replaceAll("\\u00a0", " ");
+          noted.push(text.startsWith(`Evaluated at ${t.inTime(at[now])}: `) && at[now] <= t.cursor + t.total * 1e-6);
+          while (performance.now() < until); // busy
+        }
+        requestAnimationFrame(look);
+      };
+      look();
+    }""")
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function("noted.length > 30")
+    assert all(page.evaluate("noted")[1:])  # the first is noted before the clock has started
+
+
+def test_below_the_machines_stands_what_fills_them(drawn):
+    page = drawn("timeline", timeline.frame(done := run(Experiment.of({"steps": 5})), "it"))
+    assert "filled: shares of the time in view" in written(page)
+    page.evaluate("at => lockstepClock.set(at)", done.trace.seconds() / 2)
+    assert "a machine fills up with the work it is doing" in written(page)
+
+
 def test_the_text_that_a_model_writes_changes_with_the_clock(drawn):
     done = run(Experiment.of({"workload": "text", "steps": 6, "workers": 2, "evaluations": 3}))
     page = drawn("timeline", timeline.frame(done, "it"))
