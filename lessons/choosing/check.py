@@ -18,7 +18,7 @@ POINTS = {
     "and stays within the budget of bytes": 3,
     "near the oracle where the network is fast": 3,
     "near the oracle where messages are slow": 3,
-    "near the oracle where the gradient is long": 3,
+    "near the oracle where gradients are large": 3,
 }
 MENU = SMALL | {"tensor": {"algorithm": "tensor", "batch": 128, "collective": ROUNDS, "steps": 64}}
 BEST = RATES | {"tensor": 1.0}

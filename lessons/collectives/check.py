@@ -16,7 +16,7 @@ from theory import collective_costs
 POINTS = {
     "every rank has the sum": 3,
     "all ranks have the same bits": 1,
-    "any number of ranks and of numbers will do": 2,
+    "it works for any number of ranks and of numbers": 2,
     "a long vector takes no longer than around a ring": 4,
     "a short vector takes hardly longer than with doubling": 4,
     "no rank sends more of a long vector than it must": 2,
@@ -39,7 +39,7 @@ def check(solution, seed):
         part, sent = total.took / took, total.busiest(done)
         told = f"{part:.2f} times what the ring takes; at most {TARGETS['long']} is allowed"
         yield quick, not total.wrong and part <= TARGETS["long"], told
-        told = f"the busiest rank sends {sent:.2f} times the least; at most {TARGETS['traffic']} is allowed"
+        told = f"the busiest rank sends {sent:.2f} times the minimum; at most {TARGETS['traffic']} is allowed"
         yield frugal, not total.wrong and sent <= TARGETS["traffic"], told
     with solution.ranks(SHORT_RANKS) as ranks:
         total = Sum(SHORT_RANKS, short, seed + 1)

@@ -27,7 +27,7 @@ POINTS = {
     "they send no more than they must": 1,
     "they take no longer than they must": 1,
     "a last batch that is not full makes an update": 2,
-    "any number of ranks and of weights will do": 2,
+    "it works for any number of ranks and of weights": 2,
     "a mini-batch counts by its samples": 2,
 }
 OTHERWISE = "judged only when every full update is right"

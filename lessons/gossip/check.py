@@ -17,7 +17,7 @@ from lessons.grading.seeds import experiment_seed, unguessable
 POINTS = {
     "nothing of a model is lost, and nothing is added": 3,
     "nobody waits for a slow worker": 4,
-    "all soon agree on the mean, whoever is slow": 4,
+    "all soon agree on the mean, whichever worker is slow": 4,
     "a worker sends one message in a step": 2,
     "a crashed worker does not stop the others": 3,
 }

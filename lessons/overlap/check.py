@@ -23,7 +23,7 @@ from tracing import COMPUTE
 
 POINTS = {
     "every layer is in one bucket": 1,
-    "nowhere slower than one message, or one for each layer": 3,
+    "never slower than one message in all, or than one per layer": 3,
     "near the best plan where messages are slow": 3,
     "near the best plan where messages are fast": 3,
     "near the best plan where one layer has most of the bytes": 4,

@@ -104,7 +104,9 @@ def _told(case: Chain, found: list[float]) -> str:
     mistakes = {
         "those of stages that wait: no forward is late": {"late": [0] * (last + 1)},
         "those of a pipeline in which all stages are as late as the first": {"late": [case.hops * last] * (last + 1)},
-        "those of a pipeline whose last stage is the latest": {"late": [case.hops * s for s in range(last + 1)]},
+        "those of a pipeline in which the last stage has the longest delay": {
+            "late": [case.hops * s for s in range(last + 1)]
+        },
         "those of a delay that is one update too long": {"late": [case.hops * (last - s) + 1 for s in range(last + 1)]},
         "those of the other order": {"late": [(3 - case.hops) * (last - s) for s in range(last + 1)]},
         "those without a stash: errors go back through the newest weights": {"back": "newest"},

@@ -20,7 +20,7 @@ POINTS = {
     "trained with it, a model learns what it learns on one machine": 3,
     "stages are idle no longer than GPipe's": 3,
     "no stage holds more micro-batches than there are stages": 4,
-    "with backwards in halves, they are idle for a third of that": 4,
+    "with backward passes split in two, they are idle for a third of that": 4,
     "it also works with fewer micro-batches than stages": 1,
 }
 COSTS = {"F": 1, "B": 2, "I": 1, "W": 1}

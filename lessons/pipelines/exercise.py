@@ -26,7 +26,7 @@ Begin with four stages and squared paper. NumPy and the standard library may be 
 
 TARGETS = {
     "time": 1.0,  # times GPipe's bubble, 3 (stages - 1)
-    "split": 1 / 3,  # times GPipe's bubble, with backwards in halves
+    "split": 1 / 3,  # times GPipe's bubble, with backward passes split in two
     "memory": 1.0,  # micro-batches held by a stage, per stage of the pipeline
     "traffic": 1.0,  # times the bytes of GPipe
 }

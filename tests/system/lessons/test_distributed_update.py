@@ -14,7 +14,7 @@ RIGHT, OWNED, HELD, SENT, TIMED, LAST, ANY, WEIGHED = [
     "they send no more than they must",
     "they take no longer than they must",
     "a last batch that is not full makes an update",
-    "any number of ranks and of weights will do",
+    "it works for any number of ranks and of weights",
     "a mini-batch counts by its samples",
 ]
 REDUCED = 'g = comm.reduce_scatter(total, op="mean")'

@@ -12,7 +12,7 @@ CHAPTER = lessons.chapter("gossip")
 RIGHT, WAITS, AGREED, SENT, CRASH = [
     "nothing of a model is lost, and nothing is added",
     "nobody waits for a slow worker",
-    "all soon agree on the mean, whoever is slow",
+    "all soon agree on the mean, whichever worker is slow",
     "a worker sends one message in a step",
     "a crashed worker does not stop the others",
 ]
