@@ -79,7 +79,7 @@ def _choose() -> tuple[survey.Model, survey.Cluster]:
         "Period", [1, 2, 4, 8, 16, 32, 64], 8, key="survey_period", help="H, for methods with a period", **BOUND
     )
     chunks = st.select_slider(
-        "Micro-batches", [2, 4, 8, 16, 32, 64], 8, key="survey_chunks", help="M, of pipelines", **BOUND
+        "Micro-batches", [2, 4, 8, 16, 32, 64], 8, key="survey_chunks", help="M, for pipelines", **BOUND
     )
     network = st.selectbox("Network", survey.NETWORKS, index=2, key="survey_network", **BOUND)
     device = st.selectbox("Device", survey.DEVICES, index=5, key="survey_device", **BOUND)

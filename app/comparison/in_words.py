@@ -59,7 +59,7 @@ def beside(pinned: Shown, now: Shown) -> None:
     if len(heats) == 1 and (pinned.others or now.others):  # the table has means over more seeds than this sentence
         said = f"with seed {now.run.experiment.seed} alone {said}"
     st.markdown(
-        f":material/keep: Beside **{escape_markdown(pinned.name)}**, pinned{changed}: {escape_markdown(said)}."
+        f":material/keep: Compared with **{escape_markdown(pinned.name)}**, pinned{changed}: {escape_markdown(said)}."
         f"{_covered(pinned.run, now.run)}"
     )
 

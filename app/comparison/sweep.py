@@ -76,7 +76,12 @@ def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         address.keep("sweep", names, None, spelled)
         axis = st.segmented_control(
-            "Turn", names, key="sweep", label_visibility="collapsed", format_func=spelled, persist_state="session"
+            "Setting to vary",
+            names,
+            key="sweep",
+            label_visibility="collapsed",
+            format_func=spelled,
+            persist_state="session",
         )
         if axis is None:
             return None, None, False, False

@@ -41,12 +41,12 @@ def show(shown: list[Shown]) -> None:
     rows += [(FIGURES[name].label, [figure_of(one, name) for one in shown]) for name in there]
     heads = ["", *(Html(f"{line(one)} {escape(one.name)}") for one in shown)]
     st.html(f'<div class="figures compared">{html_table(heads, rows)}</div>')
-    behind = ["of one run, an accuracy's standard error, from the number of held-out samples"] * any(
+    behind = ["for one run, an accuracy's standard error, from the number of held-out samples"] * any(
         one.run.summary.get("accuracy_error") and not one.others for one in shown
     )
-    behind += ["of several seeds, the standard deviation over them"] * any(one.others for one in shown)
+    behind += ["for several seeds, the standard deviation over them"] * any(one.others for one in shown)
     if behind:
-        st.caption(f"Behind a ±: {'; '.join(behind)}.")
+        st.caption(f"± means: {'; '.join(behind)}.")
 
 
 def unpin(shown: list[Shown]) -> None:

@@ -1,7 +1,7 @@
 """The partitioner: cuts a model into the stages of the schedule on the page, by the times of its layers.
 
-The result are costs of stages, for which the schedules page has a field, so the schedule of a well or badly cut model
-is drawn and measured like any other.
+The result is a list of costs of stages, for which the schedules page has a field, so the schedule of a well or badly
+cut model is drawn and measured like any other.
 """
 
 import streamlit as st

@@ -25,7 +25,7 @@ def choose() -> None:
 
 @st.dialog("Algorithms by family", width="medium")
 def _browse() -> None:
-    """Show the families with a sentence each; the algorithms of those that are open, with their ideas."""
+    """Show each family with a sentence and, if it is open, its algorithms with their ideas."""
     with st.container(key="by-family", gap="xsmall"):
         for family, count in Counter(entry.family for entry in ALGORITHMS.values()).items():
             label = f"**{FAMILIES[family]} ({count}).** {FAMILY_IDEAS[family]}"

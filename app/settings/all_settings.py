@@ -14,7 +14,7 @@ FIRST = 2  # settings of an algorithm that are shown before the others are folde
 EXACTNESS = {"BIT": "bit for bit", "RND": "to rounding"}
 LATE = {
     "delay": ("Gradients late by a fixed lag", "delayed"),
-    "period": ("An average once in a period", "local_sgd"),
+    "period": ("Models averaged once per period", "local_sgd"),
 }
 """The other meanings of delay, by the setting's name: offered if the chosen algorithm has no such setting."""
 

@@ -30,4 +30,4 @@ def show(chapter: Chapter) -> None:
         key=f"handout-{chapter.name}", on_click="ignore", icon=":material/print:",
     )  # fmt: skip
     if setting.needs_password() and not instructor.is_visible():  # a reload starts a session without the password
-        st.caption("Do you teach this class? [Expected results, by password](instructors).")
+        st.caption("Do you teach this class? [Expected results (password required)](instructors).")

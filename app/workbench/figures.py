@@ -39,7 +39,7 @@ def show(one: Shown) -> None:
     for name in told:  # without a shared model there is no staleness
         value, help = run.summary.get(name), FIGURES[name][2]
         if name == "accuracy" and run.summary.get("accuracy_error") and not one.others:
-            help += f" Behind the ±: its standard error, from {run.held_out_samples:,} held-out samples."
+            help += f" After the ±: its standard error, from {run.held_out_samples:,} held-out samples."
         less = None
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
             less = f"{units.number(100 / ratio)} % of whole gradients"

@@ -34,7 +34,7 @@ def test_a_run_is_drawn_with_five_seeds_when_that_is_asked_for(page, five, canva
     figures = {metric.label: metric.value for metric in opened.metric}
     assert figures["Samples per second"] == figure_of(shown, "samples_per_second")
     assert "± standard deviation over 5 seeds; timeline of seed 0" in told(opened)
-    assert any("of several seeds, the standard deviation" in caption.value for caption in opened.caption)
+    assert any("for several seeds, the standard deviation" in caption.value for caption in opened.caption)
 
 
 def test_pinned_runs_are_asked_for_with_five_seeds_too(page, five, stored, canvases):

@@ -537,7 +537,9 @@ def test_pinned_runs_are_laid_over_the_next_one(page, stored, canvases):
     header, _ = canvases(opened)["loss"]
     assert len({line["colour"] for line in header["lines"] if not line["bare"]}) == 2
     told = [
-        one.value for one in opened.markdown if "Beside **EASGD, period 2**, pinned, **period 2 → 8**: " in one.value
+        one.value
+        for one in opened.markdown
+        if "Compared with **EASGD, period 2**, pinned, **period 2 → 8**: " in one.value
     ]
     assert len(told) == 1 and told[0].endswith(
         "including all times."
