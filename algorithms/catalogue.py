@@ -1,7 +1,7 @@
 """The catalogue: every algorithm, in teaching order, and every compression. Each has its own file.
 
-An entry in catalogue.toml, with its title and its costs, is all the registration there is; a module is imported when it
-is asked for.
+An entry in catalogue.toml, with its title and its costs, is the only registration; a module is imported at its first
+use.
 """
 
 import difflib

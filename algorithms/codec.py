@@ -2,10 +2,10 @@
 
     COMPRESSION = Compression(Codec, Settings)
 
-A compression is chosen beside the algorithm and wraps its communicator (`algorithms.parts.error_feedback`): gradients
-that the algorithm hands to `comm.all_reduce(g, op="mean")`, or pushes to a server, travel as the messages of a codec.
-The algorithm's own file does not change, as with the communication hooks of PyTorch's DistributedDataParallel. A
-misspelt fact is a TypeError.
+A compression is chosen separately from the algorithm and wraps its communicator (`algorithms.parts.error_feedback`):
+gradients that the algorithm hands to `comm.all_reduce(g, op="mean")`, or pushes to a server, travel as the messages of
+a codec. The algorithm's own file does not change, as with the communication hooks of PyTorch's DistributedDataParallel.
+A misspelt fact is a TypeError.
 """
 
 from collections.abc import Callable, Iterable

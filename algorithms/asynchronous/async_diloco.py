@@ -10,10 +10,10 @@ changes its momentum only at every B-th, by the mean of the last B pushes, D / B
 
 With B = 1 it is Nesterov's momentum at every push: N times as often as in DiLoCo, with pushes of other versions, which
 the paper finds to fail. Three choices soften the staleness: `weigh` multiplies p by (1 + staleness)^(-1/2); `dynamic`
-gives slow workers shorter periods, H v_i / v_max, so that all push equally often, with speeds v told by the steps that
-each has pushed so far; and a `quorum` of pushes is applied before any of them is answered, as a window of time would do
-for workers of about equal speed. A quorum of all workers is DiLoCo. A push is a period old when it arrives, and delay
-acts as momentum: mu has to be smaller than DiLoCo's 0.9.
+gives slow workers shorter periods, H v_i / v_max, so that all push equally often, with speeds v estimated from the
+steps that each has pushed so far; and a `quorum` of pushes is applied before any of them is answered, as a window of
+time would do for workers of about equal speed. A quorum of all workers is DiLoCo. A push is a period old when it
+arrives, and delay acts as momentum: mu has to be smaller than DiLoCo's 0.9.
 
 Price: 2 d elements per period of each worker, through the server's link; three vectors on the server, x, m and D.
 Staleness: N - 1 pushes on average.

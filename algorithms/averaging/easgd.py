@@ -17,8 +17,8 @@ The centre is the model. Steps after a replica's last visit are lost; if that wa
 dist-keras differs: its EAMSGD looks back, to x - delta v, and multiplies two learning rates; its AEASGD takes the
 gradient after the visit.
 
-Price: a visit sends 2 d elements (synchronous: 2 (N-1) d for all visits of a round). Beside c the centre
-keeps p, a synchronous replica both; momentum takes two more vectors. Staleness: every gradient is applied to the
+Price: a visit sends 2 d elements (synchronous: 2 (N-1) d for all visits of a round). In addition to c, the centre keeps
+p; a synchronous replica keeps both; momentum takes two more vectors. Staleness: every gradient is applied to the
 replica that computed it; a replica knows the centre as of its last visit.
 Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithms 1 and 2; order of steps as in mpiT.
 """

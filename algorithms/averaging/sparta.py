@@ -1,11 +1,11 @@
 """SPARTA averages a small fraction of the parameters after every step, and no gradient.
 
-Every worker trains on its own. After each step all move the same few parameters S, drawn alike on all ranks, to their
+Every worker trains on its own. After each step all move the same few parameters S, the same on all ranks, to their
 mean:
 
     w_i <- w_i - lr g_i(w_i)        w_i[S] <- mean over the ranks of w_j[S]        |S| = fraction d
 
-S is `random`, drawn anew in every step, or one of the `parts` of a permutation, taken in turn, so that every parameter
+S is `random`, drawn again in every step, or one of the `parts` of a permutation, taken in turn, so that every parameter
 is averaged once in 1 / fraction steps. The sum of the workers' models is what local steps alone would make it.
 Optimizer state is never exchanged. At the end the models are averaged; until then worker 0 reports its own.
 

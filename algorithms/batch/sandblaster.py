@@ -8,7 +8,7 @@ training set: the direction p from the last `memory` steps (see `parts/lbfgs.py`
 The coordinator commands dot, axpy, scale and copy; each shard does its part, and only scalars are sent
 (`parts/sharded_vectors.py`). For f and g a worker fetches w once, requests portions of the samples, accumulates their
 gradients and pushes the sum every few portions (`parts/work_queue.py`); a push counts when all shards have received it.
-A step is an epoch, so there are 20 by default: of the digits they make the best of, later steps fit the noise.
+A step is an epoch, so there are 20 by default: on digits, that gives the best model, and later steps fit the noise.
 A lost worker costs what it had not pushed; a lost shard or coordinator ends the run.
 
 Price: d elements to each worker per evaluation of f, d back every few portions; 5 m + O(1) commands of at most four

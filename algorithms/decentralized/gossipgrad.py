@@ -9,7 +9,7 @@ change places by a random permutation, the same for all. Exchanged are models or
 
 A model continues to be mixed in every later step, so after log2 N steps every worker has a part of all others; a
 gradient reaches only one partner, and workers diverge. Partners leave a lost worker out. The paper's shuffling of
-samples round a ring is omitted: data shards here come from one shuffle.
+samples around a ring is omitted: data shards here come from one shuffle.
 
 Price: d elements from every worker in every step, one message delay. Staleness: none, but workers disagree.
 Source: Daily, Vishnu, Siegel, Warfel & Amatya, arXiv:1803.05880; the partner rule as in pytorch/torchdistx.

@@ -1,6 +1,6 @@
 """NoLoCo is DiLoCo without an all-reduce: outer steps in random pairs, with a spring between the two models.
 
-Every `period` inner steps all workers are paired anew. Partners send each other their slow model x and their
+Every `period` inner steps all workers form new pairs. Partners send each other their slow model x and their
 displacement w - x, and take an outer step with the means over the pair:
 
     w_i <- w_i - lr adam(g_i(w_i))        every period

@@ -9,7 +9,7 @@ and towards the ends of the pipeline the backward is split, with W in the holes:
     rank 1   .. F0 f0 F1 f1 F2 b0 f2+B0 F3+b1 f3+B1 b2 B2 i3 I3 w3 W3        (capitals: way down, small letters: way up)
 
 Price: DualPipe's bubble on half as many ranks, with one copy of the weights: 2 batch a per step over each of 2S-1
-boundaries but the one at the bottom. Staleness: none.
+boundaries except the one at the bottom. Staleness: none.
 Source: Qi, Wan, Huang & Lin (Sea AI Lab), "DualPipe could be better without the Dual", 2025, who cut DeepSeek-AI's
 DualPipe (arXiv:2412.19437) in half; the steps are those of DeepSeek's code, github.com/deepseek-ai/DualPipe.
 """

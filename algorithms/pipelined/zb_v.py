@@ -1,6 +1,6 @@
 """ZB-V folds the pipeline into a V: each rank has a thin stage down and one up, and with enough batches none idles.
 
-Rank r of S holds the stages r and 2S-1-r: the path goes down the ranks and back up, so the loss is computed beside the
+Rank r of S holds the stages r and 2S-1-r: the path goes down the ranks and back up, so the loss is computed next to the
 inputs, and every rank holds as much as any other. The backward is split as in ZB-H1, I for the stage before, W for the
 update:
 

@@ -1,4 +1,4 @@
-"""The files of its folder that a script opens in Python; files opened by a library's C++ code are not seen."""
+"""The files in a script's folder that it opens in Python; files opened by a library's C++ code are not seen."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _check_device(experiment: Experiment, workload: Any, chosen: Device) -> None
 
 
 def trial_batch(experiment: Experiment, workload: Any) -> tuple:
-    """Return a batch to try a gradient on: of the batch setting's size, or all samples for a whole-batch method."""
+    """Return a batch for a trial gradient: as large as the batch setting, or all samples for a whole-batch method."""
     return workload.batch(np.arange(min(experiment.batch, workload.samples)))
 
 

@@ -1,7 +1,7 @@
 """Uploads: runs, tables and networks of unknown origin, checked in a separate process and written again.
 
     put, job_spec in the web process: write the bytes to files, unread, and make the job for them
-    perform          in the pool, under its limits: unpack, check, and write anew what was understood
+    perform          in the pool, under its limits: unpack, check, and write what was understood, in our own format
 
 Nothing in an uploaded run or table is executed, no name in it becomes a path, and nothing is kept in its original form:
 a run is read as `run_files.py` reads one, checked for consistency, and written again. Its folder is named

@@ -44,7 +44,7 @@ def fit_device(works: dict[str, StepWork], took: dict[str, float]) -> ScriptDevi
 
 
 def fit_network(rows: list[tuple[str, float, float]]) -> Network:
-    """Return the network of these exchanges (what, bytes that a rank sends in a round, s)."""
+    """Return the network fitted to these exchanges (what, bytes that a rank sends in a round, s)."""
     messages = sorted((nbytes, took) for what, nbytes, took in rows if what == "message")
     latency, bandwidth = _line([nbytes for nbytes, _ in messages], [took for _, took in messages])
     sums = [(RINGS[what] * nbytes, took) for what, nbytes, took in rows if what in RINGS]

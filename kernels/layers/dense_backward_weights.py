@@ -3,7 +3,7 @@
     dw = x^T dz          db = sum over samples of dz          x (n, i), dz (n, o), dw (i, o), db (o,)
 
 This is W of a split backward pass: no other layer needs it, so it may fill a bubble. It reads no weights. With `add`
-the gradients are added to what dw and db hold, in the same pass; who asks for that charges the sum.
+the gradients are added to what dw and db hold, in the same pass; the caller then charges the sum.
 Price: 2 n i o + n o FLOPs, and every array once.
 Source: Oh et al., "Out-of-Order BackProp", EuroSys 2022, and Qi et al., Zero Bubble Pipeline
 Parallelism, ICLR 2024, for the split.

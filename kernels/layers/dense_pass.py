@@ -1,6 +1,6 @@
 """Dense pass: loss and gradient of a chain of dense layers and blocks with softmax cross-entropy, in one compiled call.
 
-It is no kernel of its own: it calls those of the layers with the same numbers in the same order as a pass layer by
+It is not a kernel of its own: it calls those of the layers with the same numbers in the same order as a pass layer by
 layer, so its bits are the same. Called one by one, a kernel of a small layer is 0.3 us of arithmetic in 1 us or more of
 interpreter.
 """

@@ -3,7 +3,7 @@
     u <- mu u - lr g        x <- x + u        y <- x + mu u
 
 g is the gradient at y as it was before; y as it is afterwards is where the next one is to be taken. It begins with
-u = 0 and y = x. `nesterov` is the same algorithm with y in the place of w, in which x need not be kept.
+u = 0 and y = x. `nesterov` is the same algorithm with y in place of w, in which x need not be kept.
 
 Price: 6 FLOPs and 6 words per parameter (read x, u and g, write y, x and u); two more vectors of memory.
 Source: Sutskever, Martens, Dahl & Hinton, ICML 2013, equations 3 and 4.
