@@ -20,8 +20,9 @@ from workloads.supervised import Supervised
 
 LAYERS, WIDTH = 32, 12
 BATCHES = 8  # in a pass of all
-SHORT, LONG, PERIOD = 12, 24, 4  # steps, whole periods and passes both
+SHORT, LONG, PERIOD = 4, 8, 4  # steps, whole periods and passes both
 SETTLED = 48  # steps, of which the second half shows the staleness of those that go on
+TIMES = {"async_svrg": 3}  # as many steps as others: its anchors are three passes apart
 BATCH = {"hogwild": 12, "async_svrg": 32}  # samples, each an update of its own; all others have 48
 SPLIT = ("distbelief", "hybrid", "tensor", "three_d")  # whose formulas are of layers inside the model
 AUXILIARY = ("dni", "greedy")  # whose own networks have symbols that only a run can tell
@@ -49,13 +50,14 @@ def run(name, workers, steps):
     workload = WideChain(np.linspace(0.9, 1, LAYERS), samples, np.float32, 0, WIDTH)
     fields = algorithms.find(name).Settings.model_fields
     settings = {"learning_rate": 1e-3} | ({"period": PERIOD} if "period" in fields else {})
-    steps = steps // SHORT if name == "sandblaster" else steps
+    steps = steps // SHORT if name == "sandblaster" else steps * TIMES.get(name, 1)
     return train(name, workload, workers, settings, batch=BATCH.get(name, 48), steps=steps)
 
 
 def per_step(name, workers, total):
     """The share of a step in what is counted by `total(training)`."""
-    return (total(run(name, workers, LONG)) - total(run(name, workers, SHORT))) / (LONG - SHORT)
+    more = total(run(name, workers, LONG)) - total(run(name, workers, SHORT))
+    return more / (TIMES.get(name, 1) * (LONG - SHORT))
 
 
 def held(name, workers):
