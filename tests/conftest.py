@@ -1,5 +1,6 @@
-"""How tests are dealt to the cores: file by file, since a file's tests share servers and count processes, but for the
-large ones, whose tests share nothing. Ranks that are processes find loaded what their programs import.
+"""How tests are dealt to the cores: file by file, since a file's tests share servers and count processes. Tests of a
+chapter or of an algorithm go together, because they share runs; those of some large files share nothing and go
+anywhere. Ranks that are processes find loaded what their programs import.
 """
 
 import gc
@@ -27,10 +28,13 @@ settings.load_profile("house")
 
 # tests of these share nothing, so that each may run anywhere
 SPREAD = re.compile(
-    r"tests/contract/(test_every_algorithm|test_on_tensors|kernels/)"
+    r"tests/contract/(test_on_tensors|kernels/)"
     r"|tests/system/(test_learning|cluster/test_algorithms|cluster/test_gpus|experiments/test_kills|kernels/)"
 )
-CHAPTER = re.compile(r"tests/system/lessons/test_(?:figures|chapters|labs)\.py::\w+\[(\w+)")  # whose tests share runs
+# a chapter, or an algorithm, whose tests share runs
+SHARED = re.compile(
+    r"tests/(?:system/lessons/test_(?:figures|chapters|labs)|contract/test_every_algorithm)\.py::\w+\[(\w+)"
+)
 FIRST = (  # what takes long in one process is begun first, the longest before all, so that nobody waits for it
     "tests/system/app/test_journey.py",
     "tests/system/cluster/test_two_nodes.py",
@@ -72,9 +76,9 @@ FIRST = (  # what takes long in one process is begun first, the longest before a
 
 
 def scope(nodeid: str) -> str:
-    """What runs in one process: a chapter, a file, or, of files whose tests share nothing, a test."""
-    if chapter := CHAPTER.match(nodeid):
-        return chapter[1]
+    """What runs in one process: a chapter, an algorithm, a file, or, of files whose tests share nothing, a test."""
+    if shared := SHARED.match(nodeid):
+        return shared[1]
     return nodeid if SPREAD.match(nodeid) else nodeid.partition("::")[0]
 
 

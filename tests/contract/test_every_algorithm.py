@@ -139,6 +139,13 @@ every_algorithm = pytest.mark.parametrize("name", NAMES)
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=spelled)
 
 
+def at_defaults(variants):
+    """Parametrise by variants, of which those with settings of their own are slow."""
+    slow = pytest.mark.slow
+    cases = [pytest.param(one, id=spelled(one), marks=[slow] if one[1] else []) for one in variants]
+    return pytest.mark.parametrize("variant", cases)
+
+
 def toy(name):
     """A product of numbers, of which each is a layer: a scalar, or a matrix where ranks share a layer."""
     return WideChain if algorithms.family(name) == "model_parallel" else ScalarChain
@@ -245,7 +252,7 @@ def test_it_finds_the_optimum_of_a_problem_without_noise(variant):
     assert reached < 1e-4 * started
 
 
-@every_variant
+@at_defaults(VARIANTS)
 def test_one_worker_trains_too_or_is_refused_with_a_reason(variant):
     workload = toy(variant[0])(w=(0.5, 0.6, 0.7, 1.2), x=np.ones(12))
     if "cuts" in variant[1]:
@@ -320,7 +327,10 @@ def test_timing_is_arithmetic_only_where_it_is_asynchronous(variant):
 
 
 @every_variant
-@pytest.mark.parametrize(("workers", "dtype"), [(1, np.float32), (2, np.float64), (4, np.float32)])
+@pytest.mark.parametrize(
+    ("workers", "dtype"),
+    [pytest.param(1, np.float32, marks=pytest.mark.slow), (2, np.float64), (4, np.float32)],
+)
 def test_it_moves_the_numbers_it_declares(variant, workers, dtype):
     name = variant[0]
     workload = chain(name, dtype, layers=DEEP if is_pipeline(name) else 5)
@@ -333,7 +343,7 @@ def test_it_moves_the_numbers_it_declares(variant, workers, dtype):
     assert moved == declared or (declared is None and moved > 0)
 
 
-@every_variant
+@at_defaults(VARIANTS)
 def test_it_counts_the_staleness_of_its_updates_where_it_declares_so_and_nowhere_else(variant):
     name, settings = variant
     logs = undisturbed(name, *settings.items()).outcome.event_logs
@@ -397,7 +407,7 @@ def test_workers_that_meet_in_every_step_stop_at_the_same_step_though_they_see_o
     assert max(last) > 2 * min(last)
 
 
-@pytest.mark.parametrize("variant", [v for v in VARIANTS if algorithms.find(v[0]).diverging_rate], ids=spelled)
+@at_defaults([v for v in VARIANTS if algorithms.find(v[0]).diverging_rate])
 def test_a_diverging_rate_ends_as_diverged_with_everything_recorded(variant):
     name, settings = variant
     diverging = (name, settings | {"learning_rate": algorithms.find(name).diverging_rate})
@@ -413,7 +423,7 @@ def test_a_diverging_rate_ends_as_diverged_with_everything_recorded(variant):
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first rank", "last rank"])
-@pytest.mark.parametrize("variant", [v for v in COMMUNICATING if not algorithms.find(v[0]).survives_loss], ids=spelled)
+@at_defaults([v for v in COMMUNICATING if not algorithms.find(v[0]).survives_loss])
 def test_a_lost_rank_is_named_with_its_step_where_nobody_can_go_on_without_it_and_nothing_recorded_is_lost(
     variant, first
 ):
