@@ -64,7 +64,7 @@ def taught(name, workload):
     except ValueError as reason:
         assert re.search("NormedConvolution|units|batch norm", str(reason))
         return None
-    steps = 2 if method.whole_batch else 40
+    steps = 2 if method.whole_batch else 10
     return train(name, workload, workers, {"learning_rate": 0.01}, batch=batch, steps=steps).shipped
 
 
