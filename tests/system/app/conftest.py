@@ -1,6 +1,7 @@
 """Folders of runs that pages find, and a page under test."""
 
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,18 @@ def main_module():
     main = sys.modules["__main__"]
     yield
     sys.modules["__main__"] = main
+
+
+@pytest.fixture(scope="session", autouse=True)
+def streamlit_looks_once():
+    """Let Streamlit search the installed packages for components once, not for every page, and count no calls."""
+    from streamlit import config
+    from streamlit.components.v2 import manifest_scanner
+
+    config.set_option("browser.gatherUsageStats", False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
+        yield
 
 
 @pytest.fixture(scope="session")
