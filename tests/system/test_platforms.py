@@ -114,6 +114,7 @@ def test_solutions_are_refused_in_a_sentence_where_nothing_can_confine_them(else
     assert code == 1 and "this system cannot confine a process, so nothing was run; grade on Linux" in out
 
 
+@pytest.mark.slow
 def test_the_workbench_runs_a_job_in_its_pool_and_shows_it(elsewhere):
     code, out, err = elsewhere("-W", "ignore", "-c", WORKBENCH)
     assert code == 0 and out.splitlines()[-1].startswith("shown"), err + out

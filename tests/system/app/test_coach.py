@@ -75,6 +75,7 @@ def test_a_tour_that_was_asked_for_comes_whatever_the_reader_did_meanwhile(brows
     assert toured(browser, acts=True, asked=1)
 
 
+@pytest.mark.slow
 def test_a_tour_on_a_phone_stands_at_the_foot_covers_no_legend_and_is_hidden_with_its_part(browser):
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.set_content(
@@ -97,6 +98,7 @@ def test_a_tour_on_a_phone_stands_at_the_foot_covers_no_legend_and_is_hidden_wit
     page.close()
 
 
+@pytest.mark.slow
 def test_a_tour_that_is_asked_for_has_in_view_what_it_points_at(browser):
     page = browser.new_page(viewport={"width": 800, "height": 400})
     page.set_content(
@@ -108,6 +110,7 @@ def test_a_tour_that_is_asked_for_has_in_view_what_it_points_at(browser):
     page.close()
 
 
+@pytest.mark.slow
 def test_the_last_step_covers_none_of_the_buttons_beside_the_one_that_it_is_about(browser):
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.set_content(
@@ -173,6 +176,7 @@ def test_escape_ends_the_tour_wherever_the_focus_is(browser):
     page.close()
 
 
+@pytest.mark.slow
 def test_a_tour_that_was_asked_for_takes_the_focus_and_gives_it_back(browser):
     page = touring(browser, asked=1)
     expect(page.get_by_role("button", name="Next")).to_be_focused()
@@ -192,6 +196,7 @@ def test_a_reader_who_uses_the_page_ends_the_tour_and_one_who_clicks_on_words_do
     page.close()
 
 
+@pytest.mark.slow
 def test_another_run_ends_the_tour_and_the_same_one_drawn_again_does_not(browser):
     page = touring(browser)
     tour = page.get_by_role("region", name="A short tour")
@@ -202,6 +207,7 @@ def test_another_run_ends_the_tour_and_the_same_one_drawn_again_does_not(browser
     page.close()
 
 
+@pytest.mark.slow
 def test_the_tour_covers_neither_the_lanes_nor_the_words_that_explain_them(browser):
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.set_content(

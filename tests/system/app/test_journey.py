@@ -184,6 +184,7 @@ def query(page) -> dict:
     return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}
 
 
+@pytest.mark.slow
 def test_a_student_runs_compares_and_shares(tab, address):
     page = tab(f"{address}?at_once=false")
     figures = result(page)  # without being asked

@@ -365,6 +365,7 @@ def test_bugs_begin_with_the_chapters_own_and_a_link_keeps_the_one_that_was_chos
     assert book(**dict(page.query_params)).selectbox(key="bug").value == "top_k"
 
 
+@pytest.mark.slow
 def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, tmp_path):
     name = "stragglers.steps_against_batch"  # the quickest of the chapter
     made = pool(JobState("running", fraction=0.4))

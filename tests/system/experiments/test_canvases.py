@@ -63,6 +63,7 @@ def pixels(page) -> str:
     return page.locator("canvas").first.evaluate("canvas => canvas.toDataURL()")
 
 
+@pytest.mark.slow
 def test_a_card_covers_none_of_the_lanes_that_it_speaks_of(drawn):
     page = drawn("timeline", timeline.frame(run(Experiment.of({"slow": "2:5", "steps": 12})), "it"))
     stage, tip, seen = page.locator(".stage"), page.locator(".tip"), Counter()
@@ -82,6 +83,7 @@ def test_a_card_covers_none_of_the_lanes_that_it_speaks_of(drawn):
     assert len(seen) == 4 and seen["2"] > 10
 
 
+@pytest.mark.slow
 def test_two_times_or_more_stand_on_the_axis_of_a_narrow_timeline_at_any_zoom(drawn):
     page = drawn("timeline", timeline.frame(run(Experiment.of({"steps": 30})), "it"))
     page.set_viewport_size({"width": 360, "height": 700})
@@ -111,6 +113,7 @@ def test_a_schedule_plays_on_a_page_without_a_server(drawn):
     expect(page.locator(".status")).to_have_attribute("aria-live", "polite")
 
 
+@pytest.mark.slow
 def test_ops_of_a_kind_that_take_equally_long_are_labelled_alike_at_any_width(drawn):
     page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=12))))
     expect(page.locator(".status")).to_contain_text("units of time")
@@ -133,6 +136,7 @@ def test_ops_of_a_kind_that_take_equally_long_are_labelled_alike_at_any_width(dr
     assert seen == {"F", "B", 0, 2}
 
 
+@pytest.mark.slow
 def test_a_schedule_that_takes_one_unit_of_time_says_so(drawn):
     page = drawn(
         "timeline", schedule.frame(schedules.study(Plan.of(schedule="own", own="0F0 0B0", inputs=0, weights=0)))
@@ -190,6 +194,7 @@ def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn)
     expect(page.get_by_role("button", name="Critical path")).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.slow
 def test_what_is_said_of_runs_that_diverge_covers_no_cross_and_no_other_words(drawn):
     x, y = np.arange(20.0), np.geomspace(1, 1e30, 20)
     ended = [Series(x, y, "#000000", name=name, ended="diverged") for name in ("one", "other")]
@@ -219,6 +224,7 @@ def test_what_is_said_of_runs_that_diverge_covers_no_cross_and_no_other_words(dr
         assert all(abs(y - other) >= 13 or right < a or left > b for _, a, other, b in boxes[:n])
 
 
+@pytest.mark.slow
 def test_the_legend_has_the_pattern_that_a_bar_has(drawn, made):
     page = drawn("timeline", timeline.frame(made(Experiment()), "it"))
     update = page.locator(".legend span", has_text="update").locator("i")
@@ -262,6 +268,7 @@ def test_a_rank_is_chosen_and_its_spans_are_told_by_keys(drawn):
     expect(status).not_to_contain_text("rank 0 · forward")
 
 
+@pytest.mark.slow
 def test_escape_closes_the_card_under_a_pointer_that_stays(drawn):
     page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
     page.locator(".stage").hover(position={"x": 120, "y": 45})
@@ -270,6 +277,7 @@ def test_escape_closes_the_card_under_a_pointer_that_stays(drawn):
     expect(page.locator(".tip")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_escape_closes_the_keys_that_the_mouse_has_opened(drawn):
     page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
     page.get_by_role("button", name="Keys", exact=True).click()
@@ -279,6 +287,7 @@ def test_escape_closes_the_keys_that_the_mouse_has_opened(drawn):
     expect(keys).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_the_key_of_a_presentation_is_turned_off_for_good_by_a_reader_who_does_not_want_it(browser, made, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(report([Shown("it", made(Experiment()), 0)]), "utf-8")
@@ -314,6 +323,7 @@ def test_a_page_that_changes_its_colours_has_its_canvases_drawn_in_them(drawn):
     )
 
 
+@pytest.mark.slow
 def test_reasons_of_waits_are_told_of_a_moment_and_not_while_it_plays(drawn):
     page = drawn("timeline", timeline.frame(run(Experiment.of({"slow": "2:5", "steps": 12})), "it"))
     status = page.locator(".status")
@@ -386,6 +396,7 @@ def test_a_picture_saved_as_svg_is_xml_with_a_bar_for_every_span_in_view(drawn):
     assert "http" not in ElementTree.tostring(svg).decode().replace("http://www.w3.org/2000/svg", "")
 
 
+@pytest.mark.slow
 def test_the_axis_of_a_run_that_lost_a_rank_ends_where_the_run_does_and_not_where_the_others_wait_for_ever(drawn):
     done = run(Experiment.of({"crash": "2:0.02"}))
     page = drawn("timeline", timeline.frame(done, "it"))
@@ -400,6 +411,7 @@ def test_the_axis_of_a_run_that_lost_a_rank_ends_where_the_run_does_and_not_wher
     )
 
 
+@pytest.mark.slow
 def test_what_plays_is_saved_as_a_film_and_everything_as_pixels(drawn, made):
     page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
     assert saved_as(page, "PNG").path().read_bytes().startswith(b"\x89PNG")
@@ -421,6 +433,7 @@ LATE = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_film_begins_when_the_machine_records(drawn, made):
     page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
     page.evaluate(LATE)
@@ -475,6 +488,7 @@ def test_that_a_rank_is_lost_its_lane_says_once(drawn):
     assert written(page).count("lost") == 2  # the note below its name, and the flag
 
 
+@pytest.mark.slow
 def test_a_lane_says_that_its_rank_is_done_while_others_go_on(drawn):
     done = run(Experiment.of({"algorithm": "easgd", "slow": "2:3", "steps": 20}))
     page = drawn("timeline", timeline.frame(done, "it", view=timeline.View(window=(0, done.trace.seconds()))))
@@ -496,6 +510,7 @@ def test_at_the_end_of_a_run_the_machines_do_what_the_words_say(drawn):
     assert follows(page)["timeline"]["topology"]["doing"] == ["update", "nothing", "nothing", "update"]
 
 
+@pytest.mark.slow
 def test_a_timeline_that_plays_at_once_waits_until_the_curtain_before_it_has_opened(drawn):
     frame = timeline.frame(run(Experiment.of({"steps": 5})), "it", play=True)
     page = drawn("timeline", frame)
@@ -526,6 +541,7 @@ def test_a_timeline_that_plays_at_once_waits_until_the_curtain_before_it_has_ope
     assert playing == [False, False, True, False]  # taken away before it opened; behind it; open; paused since
 
 
+@pytest.mark.slow
 def test_the_time_at_the_cursor_is_that_of_the_frame_it_is_drawn_in(drawn, made):
     page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
     page.locator(".stage").press("Home")
@@ -547,6 +563,7 @@ def test_the_time_at_the_cursor_is_that_of_the_frame_it_is_drawn_in(drawn, made)
     assert all(text == moment for text, moment in times)
 
 
+@pytest.mark.slow
 def test_curves_against_time_and_the_timeline_show_one_window(browser, made, tmp_path):
     runs = [made(Experiment(workers=workers)) for workers in (2, 3)]
     path = tmp_path / "report.html"
@@ -590,6 +607,7 @@ def test_curves_against_time_and_the_timeline_show_one_window(browser, made, tmp
     page.close()
 
 
+@pytest.mark.slow
 def test_a_timeline_opens_with_the_window_and_the_wait_that_it_is_given_and_tells_them_for_a_link(drawn):
     done = run(Experiment.of({"slow": "2:5", "steps": 12}))
     page = drawn("timeline", timeline.frame(done, "it"))
@@ -609,6 +627,7 @@ def test_a_timeline_opens_with_the_window_and_the_wait_that_it_is_given_and_tell
     assert "from" not in drawn("timeline", timeline.frame(done, "it")).evaluate("[...lockstepTimelines][0].view()")
 
 
+@pytest.mark.slow
 def test_the_picture_of_a_race_has_the_machines_of_both_runs(drawn):
     small = {"workload": "quadratic", "steps": 10}
     pair = [
@@ -621,6 +640,7 @@ def test_the_picture_of_a_race_has_the_machines_of_both_runs(drawn):
     assert words["easgd"] == words["asgd"] == 1 and words["server 0"] == 2 and words["3"] == 2
 
 
+@pytest.mark.slow
 def test_two_schedules_have_one_clock_and_one_window(drawn):
     plans = [Plan.of(schedule=name, ranks=4, chunks=8) for name in ("1f1b", "zb_h1")]
     one, other = (schedule.frame(schedules.study(plan), 40.0, together="both") for plan in plans)
@@ -636,6 +656,7 @@ def test_two_schedules_have_one_clock_and_one_window(drawn):
     assert seen[0] == seen[1] and seen[0][:2] == [10, 30] and seen[0][2] > 10
 
 
+@pytest.mark.slow
 def test_a_schedule_that_another_one_joins_shows_the_axis_of_both(drawn):
     long, short = (schedules.study(Plan.of(schedule=name)) for name in ("1f1b", "zb_interleaved"))
     end = long.summary["makespan"]
@@ -681,6 +702,7 @@ def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark
     context.close()
 
 
+@pytest.mark.slow
 def test_a_small_picture_has_more_on_its_axes_than_a_zero(drawn):
     x = np.arange(1.0, 351.0)
     page = drawn(
@@ -737,6 +759,7 @@ const add = (id) => Object.assign(document.body.appendChild(document.createEleme
     page.close()
 
 
+@pytest.mark.slow
 def test_a_run_that_diverges_opens_where_it_leaves_the_picture_and_says_so_afterwards(drawn):
     e = Experiment.of({"algorithm": "easgd", "pull": 2, "workload": "spirals", "points": 400, "hidden": "8"})
     done = run(e)
@@ -771,6 +794,7 @@ def test_how_a_run_learned_is_scrubbed_by_the_clock_of_the_page(drawn):
     expect(slider).not_to_have_attribute("aria-valuetext", re.compile("^0 s"))
 
 
+@pytest.mark.slow
 def test_workers_that_stand_on_the_model_are_said_to_and_words_stand_beside_a_picture_that_has_room(drawn):
     e = Experiment.of({"steps": 6})
     done = run(e)
@@ -804,6 +828,7 @@ def spied(page, seconds: float) -> dict:
     return page.evaluate("spied")
 
 
+@pytest.mark.slow
 def test_a_lens_hides_no_beginning_of_a_path_and_magnifies_nothing_that_differs_by_rounding(drawn):
     e = Experiment.of({"algorithm": "easgd", "slow": "1:5", "steps": 60, "network": "1GbE"})
     done = run(e)
@@ -901,6 +926,7 @@ def test_the_line_of_learning_is_a_slider_on_the_clock(drawn):
     expect(page.locator(".said")).to_contain_text("At the end: ")
 
 
+@pytest.mark.slow
 def test_below_the_lanes_nothing_moves_while_the_clock_does(drawn):
     done = run(Experiment.of({"steps": 40}))
     page = drawn("timeline", timeline.frame(done, "it"))

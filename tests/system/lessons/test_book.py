@@ -217,6 +217,7 @@ class TestInABrowser:
             page.close()
         assert wcag.violations(tab("paper.html")) == []  # which is never dark
 
+    @pytest.mark.slow
     def test_a_section_that_is_not_open_yet_leads_to_the_question_before_it(self, tab):
         page = tab("stragglers.html#history")
         page.locator("#item-stragglers-elsewhere").wait_for(state="visible")
@@ -236,6 +237,7 @@ class TestInABrowser:
         page.keyboard.press("Enter")
         page.wait_for_url(re.compile("stragglers.html"))
 
+    @pytest.mark.slow
     def test_a_word_that_nothing_has_leads_to_the_nearest_one(self, tab):
         page = tab("index.html")
         page.locator("#search").fill("stragler")
@@ -275,6 +277,7 @@ class TestInABrowser:
             top = "link => Math.abs(document.getElementById(link).getBoundingClientRect().top) < 200"
             page.wait_for_function(top, arg=link)
 
+    @pytest.mark.slow
     def test_what_is_folded_is_found_and_what_was_found_is_open(self, tab):
         name, anchor, figure = FOLDED[0]
         title = lessons.recorded_figure(f"{name}.{figure.rpartition('-')[2]}").question
@@ -324,6 +327,7 @@ class TestInABrowser:
         page.keyboard.press(".")
         moving.locator(".status.at").wait_for()
 
+    @pytest.mark.slow
     def test_a_dark_page_is_printed_dark_on_white_with_every_picture_as_wide_as_the_sheet(self, tab):
         page = tab("stragglers.html")
         page.get_by_role("button", name="Light or dark page").click()
@@ -341,6 +345,7 @@ class TestInABrowser:
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         assert page.evaluate("getComputedStyle(document.body).color") != "rgb(0, 0, 0)"
 
+    @pytest.mark.slow
     def test_a_chapter_fits_a_phone(self, tab):
         page = tab("pipedream.html")
         page.set_viewport_size({"width": 390, "height": 844})
@@ -351,6 +356,7 @@ class TestInABrowser:
         page.wait_for_function("scrollY > 2000")
         assert not page.locator("#contents").is_visible()
 
+    @pytest.mark.slow
     def test_a_wide_table_of_a_figure_scrolls_in_itself_on_a_phone(self, tab):
         page = tab("sandblaster.html")
         page.set_viewport_size({"width": 390, "height": 844})
@@ -361,6 +367,7 @@ class TestInABrowser:
         )
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
+    @pytest.mark.slow
     def test_what_is_found_and_what_a_term_means_stay_inside_the_window_of_a_phone(self, tab):
         page = tab("pipelines.html")
         page.set_viewport_size({"width": 390, "height": 844})
@@ -381,12 +388,14 @@ class TestInABrowser:
         page.locator(".meaning-of a").click()
         page.wait_for_url(re.compile(r"glossary.html#term-"))
 
+    @pytest.mark.slow
     def test_code_is_wider_than_the_text_where_the_page_is_empty_beside_it(self, tab):
         page = tab("stragglers.html")
         page.get_by_label("Show everything").check()
         code, text = (page.locator(f".part {one}").first.bounding_box()["width"] for one in (".source pre", "p"))
         assert code > text + 100 and page.evaluate("document.documentElement.scrollWidth") <= 1280
 
+    @pytest.mark.slow
     def test_the_contents_mark_the_quiz_and_the_exercise_too(self, tab):
         page = tab("stragglers.html")
         page.get_by_label("Show everything").check()
@@ -397,6 +406,7 @@ class TestInABrowser:
         page.get_by_role("link", name="You were at").wait_for()
         assert "Sources" not in page.locator(".again-here").inner_text()
 
+    @pytest.mark.slow
     def test_a_formula_keeps_its_punctuation_on_its_line_and_is_not_broken_in_a_table(self, tab):
         page = tab("sgd.html")
         page.get_by_label("Show everything").check()
@@ -407,6 +417,7 @@ class TestInABrowser:
         heights = page.locator("td .katex-html").evaluate_all("all => all.map(one => one.getClientRects().length)")
         assert heights and {*heights} == {1}
 
+    @pytest.mark.slow
     def test_a_table_that_is_wider_than_the_page_has_a_shadow_where_it_goes_on(self, tab):
         page = tab("sgd.html")
         page.set_viewport_size({"width": 390, "height": 844})
@@ -421,6 +432,7 @@ class TestInABrowser:
             shadows.append((left < empty - 30, right < empty - 30))
         assert shadows == [(False, True), (True, False)]
 
+    @pytest.mark.slow
     def test_the_contents_mark_no_section_that_comes_after_a_prediction(self, tab):
         page = tab("stragglers.html")
         page.locator("#item-stragglers-elsewhere").wait_for(state="visible")
@@ -429,6 +441,7 @@ class TestInABrowser:
         assert page.locator("#contents .reading .closed").count() == 0
         assert page.locator("#contents .reading").inner_text() == "The naive answer: share the batch"
 
+    @pytest.mark.slow
     def test_paper_has_the_whole_text_and_the_answers(self, tab, site, tmp_path):
         page = tab("stragglers.html")
         page.get_by_label("Show everything").check()
