@@ -96,30 +96,56 @@ class ExperimentCommand(SectionedCommand):
 
     def __init__(self, *args: Any, many: bool = False, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.many, self.fixed, self.algorithm = many, list(self.params), None
+        self.many, self.fixed = many, list(self.params)
+        self.algorithm: ModuleType = algorithms.module(Experiment().algorithm)
+        self.is_chosen = False  # True if the arguments name an algorithm
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         _refuse_blanks(args)
         start = _peek(args, "--from")
         base = read(start, _peek(args, "--runs") or store.home()) if start else Experiment()
-        name = _positional(args) or base.algorithm
+        chosen = _positional(args)
+        name = chosen or base.algorithm
         module = algorithms.module(name.split(",")[0])
         workload = workloads.find((_peek(args, "--workload") or base.workload).split(",")[0])
         compression = (_peek(args, "--compression") or base.compression).split(",")
-        self.algorithm = module
+        self.algorithm, self.is_chosen = module, bool(chosen or start)
         defaults = _default_rate(args, base, name, workload)
         self.params = [*self.fixed, *knob_options(module, compression, workload, self.many, defaults)]
+        short = module.__name__.rsplit(".", 1)[-1]
+        ctx.allow_extra_args = True  # _refuse_extra explains them
         try:
-            return super().parse_args(ctx, args)
+            super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if owners := _owners(error.option_name.lstrip("-").replace("-", "_")):
-                short = module.__name__.rsplit(".", 1)[-1]
                 raise ValueError(f"{error.option_name} is a setting of {owners}; {short} does not have it.") from None
             raise
+        if ctx.args:
+            self._refuse_extra(ctx, name, ctx.args)
+        return ctx.args
+
+    def _refuse_extra(self, ctx: click.Context, name: str, extra: Sequence[str]) -> None:
+        """Raise a usage error: arguments after the name are further algorithms, or a mistake."""
+        if not {*extra} <= {*algorithms.names()}:
+            ctx.fail(f"Got unexpected extra argument{'s' * (len(extra) > 1)}: {' '.join(extra)}.")
+        several = ",".join([name, *extra])
+        if self.many:
+            ctx.fail(f"Several algorithms are separated by commas, without blanks: write {several}.")
+        ctx.fail(f"{self.name} takes one algorithm, but {several} were given; sweep {several} runs them all.")
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does and, if the arguments name an algorithm, the theory of that algorithm."""
+        super().format_help_text(ctx, formatter)
         formatter.write_paragraph()
-        formatter.write(f"{prose(inspect.cleandoc(self.algorithm.__doc__ or ''))}\n")
+        if self.is_chosen:
+            formatter.write(f"{prose(inspect.cleandoc(self.algorithm.__doc__ or ''))}\n")
+            return
+        default = self.algorithm.__name__.rsplit(".", 1)[-1]
+        with formatter.indentation():
+            formatter.write_text(
+                f"Without a NAME, the algorithm is {default}. {ctx.command_path} NAME --help explains another one and "
+                "lists its settings; lockstep list has the names."
+            )
 
 
 class WorkloadCommand(SectionedCommand):

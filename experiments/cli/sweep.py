@@ -12,7 +12,7 @@ from experiments.runs import store
 
 
 @click.command("sweep", short_help="Run every combination of several values.", cls=ExperimentCommand, many=True)
-@click.argument("name", required=False)
+@click.argument("name", required=False, metavar="[NAME[,NAME]...]")
 @from_option
 @runs_option
 @click.option(
@@ -37,7 +37,9 @@ def sweep_command(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Run every combination of the given values: --workers 1,2,4,8 --period 1,10 makes eight runs.
+    """Run every combination of the given values, and compare the results in a table.
+
+    sweep easgd --workers 1,2,4,8 --period 1,10 makes eight runs, and sweep sync_sgd,easgd makes two.
 
     If workers are varied, speed-up and efficiency are relative to the fewest workers: in samples per second, or with
     --target-loss in time until that loss is reached.

@@ -46,7 +46,10 @@ def tune_command(
     pairs: str | None,
     **given: Any,
 ) -> int:
-    """Find the learning rate with the lowest final held-out loss: 1, 2 and 5 times powers of ten, several seeds."""
+    """Find the learning rate with the lowest final held-out loss: 1, 2 and 5 times powers of ten, several seeds.
+
+    With --table, find the rates of algorithms/rates.toml instead.
+    """
     if table:
         return write_table(name.split(",") if name else None, pairs.split(",") if pairs else None)
     from experiments.study.rates import Search, nearest, rung

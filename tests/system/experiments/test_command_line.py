@@ -112,6 +112,18 @@ def test_help_of_an_algorithm_shows_its_theory_and_every_knob(main, name):
     assert "--workers INT" in out and f"1 to 4096; default {workers}" in " ".join(out.split()) and "--from" in out
 
 
+def test_help_says_what_the_command_does_and_with_a_name_what_the_algorithm_does(main):
+    for command in ("run", "sweep", "tune"):
+        does = " ".join(cli.commands[command].help.split("\n\n")[0].split())
+        idea = " ".join(algorithms.idea(algorithms.module("easgd")).split())
+        for words, explained in (([], False), (["easgd"], True)):
+            told = " ".join(main(command, *words, "--help")[1].split())
+            assert does in told and (idea in told) == explained
+            assert "Synchronous SGD averages" not in told
+            assert not explained or told.index(does) < told.index(idea)
+    assert "[NAME[,NAME]...]" in main("sweep", "--help")[1]
+
+
 def test_help_shows_the_knobs_of_the_chosen_workload(main):
     assert "--condition" in main("run", "--workload", "quadratic", "--help")[1]
     assert "--condition" not in main("run", "--help")[1]
@@ -529,6 +541,8 @@ def test_export_writes_the_file(main, tmp_path):
         (["sweep", "sync_sgd", "--batch", "8", "--global-batch", "64"], "--batch and --global-batch"),
         (["run", "easgd", "--workload", "digit"], "did you mean digits?"),
         (["run", "easgd", "extra"], "unexpected extra argument"),
+        (["run", "easgd", "asgd"], "one algorithm … sweep easgd,asgd"),
+        (["sweep", "sync_sgd", "easgd"], "write sync_sgd,easgd"),
         (["run", "easgd", "--batch", "5000"], "shard"),
         (["run", "gpipe", "--workers", "64"], "64 stages"),
         (["run", "--from", "nowhere"], "no run 'nowhere'"),
