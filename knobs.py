@@ -303,4 +303,4 @@ def _sentence(kind: type[Knobs], problem: dict, owner: str, begins: Mapping[str,
         return f"{whose}{problem['msg'].removeprefix('Value error, ')}"
     default = begins.get(field, kind.model_fields[field].get_default(call_default_factory=True))
     note = "" if default is None else f" (default {default})"
-    return f"{whose}{field} is {str(problem['input'])[:60]!r}; allowed is {allowed_values(kind, field)}{note}."
+    return f"{whose}{field} is {str(problem['input'])[:60]!r}; it must be {allowed_values(kind, field)}{note}."

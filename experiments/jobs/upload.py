@@ -163,7 +163,7 @@ def _bounded(table: str, name: str, column: np.ndarray) -> None:
     least, most = -1 if name == "step" else 0, MOST.get(name, LATEST)
     if not (column.min() >= least and column.max() <= most):  # a NaN is neither
         raise ValueError(
-            f"{table}.parquet: {name} is {column.min():g} to {column.max():g}; allowed is {least} to {most:g}."
+            f"{table}.parquet: {name} is {column.min():g} to {column.max():g}; it must be {least} to {most:g}."
         )
 
 

@@ -55,7 +55,7 @@ def check_range(tables: Mapping[str, Mapping[str, np.ndarray]], table: str, colu
     """Raise ValueError if a column has a number below 0, or `end` or more."""
     values = tables[table][column]
     if len(values) and not (values.min() >= 0 and values.max() < end):
-        allowed = f"allowed is 0 to {end - 1}" if end else f"run.json lists no {column}, so rows are not allowed"
+        allowed = f"it must be 0 to {end - 1}" if end else f"run.json lists no {column}, so rows are not allowed"
         raise ValueError(f"{table}.parquet: {column} is {values.min()} to {values.max()}; {allowed}.")
 
 

@@ -30,7 +30,7 @@ COLOURS = ("red", "blue", "grey")
 
 
 def example(rows: int = 240) -> str:
-    """Return a table to try, as CSV: its first rows are EXAMPLE, the others are drawn, always the same ones."""
+    """Return a table to try, as CSV: its first rows are EXAMPLE, the rest are random numbers from a fixed seed."""
     draw = random.Random(0)
     lines = EXAMPLE.split()
     for _ in range(rows - len(lines) + 1):

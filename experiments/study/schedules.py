@@ -120,7 +120,7 @@ class Plan(Knobs):
             raise ValueError(f"there is no schedule {plan.schedule[:60]!r}; choose one of {', '.join(NAMES)}.")
         for name in COSTS:
             if 0 < getattr(plan, name) < LEAST:
-                raise ValueError(f"{name} is {getattr(plan, name):g}; allowed is 0, or {LEAST:g} to {LARGEST:g}.")
+                raise ValueError(f"{name} is {getattr(plan, name):g}; it must be 0, or {LEAST:g} to {LARGEST:g}.")
         read_costs(plan.costs)
         if plan.schedule == OWN:
             return plan.model_copy(update={"options": {}, "ranks": 1, "chunks": 1, "own": _plain(plan.own)})
@@ -152,7 +152,7 @@ class Option:
             good = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_OPTION
             what = f"1 to {MOST_OPTION}"
         if not good:
-            raise ValueError(f"{self.name} is {str(value)[:60]!r}; allowed is {what}.")
+            raise ValueError(f"{self.name} is {str(value)[:60]!r}; it must be {what}.")
         return value
 
 

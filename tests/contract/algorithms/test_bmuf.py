@@ -113,7 +113,7 @@ def test_what_is_shipped_is_the_model_that_was_reported_and_not_the_point_ahead(
 def test_block_momentum_of_1_never_forgets_and_is_refused():
     from experiments.specification.experiment import Experiment
 
-    with pytest.raises(ValueError, match=r"block_momentum is '?1'?; allowed is 0 to below 1"):
+    with pytest.raises(ValueError, match=r"block_momentum is '?1'?; it must be 0 to below 1"):
         Experiment.of({"algorithm": "bmuf", "block_momentum": 1})
-    with pytest.raises(ValueError, match=r"period is '?0'?; allowed is 1 to"):
+    with pytest.raises(ValueError, match=r"period is '?0'?; it must be 1 to"):
         Experiment.of({"algorithm": "bmuf", "period": 0})

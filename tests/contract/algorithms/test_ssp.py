@@ -97,5 +97,5 @@ def test_with_no_bound_that_matters_it_is_asynchronous_sgd_at_the_rate_over_n_bi
 
 
 def test_a_bound_below_zero_is_refused():
-    with pytest.raises(ValueError, match="allowed is 0 to"):
+    with pytest.raises(ValueError, match="it must be 0 to"):
         Experiment.of({"algorithm": "ssp", "bound": -1})

@@ -422,7 +422,7 @@ def test_a_density_that_is_no_share_is_refused(name, density):
 def test_a_setting_that_means_nothing_is_refused_in_one_sentence(name, setting, given, allowed):
     with pytest.raises(ValueError) as refusal:
         Experiment.of({"compression": name, setting: given})
-    assert f"{name}: {setting} is '{given}'; allowed is {allowed} (default" in str(refusal.value)
+    assert f"{name}: {setting} is '{given}'; it must be {allowed} (default" in str(refusal.value)
 
 
 def test_a_method_that_averages_no_gradients_cannot_be_compressed():
