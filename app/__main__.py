@@ -13,6 +13,8 @@ HELP = ("-h", "--help", "--version")
 def main(words: Sequence[str] | None = None) -> int:
     """Open the workbench, or run the command named by the first word; return the exit code."""
     words = sys.argv[1:] if words is None else list(words)
+    if words and words[0].startswith("-"):
+        words = [word for word in words if word in HELP] or words  # our help, also after options of Streamlit's
     if not words or (words[0].startswith("-") and words[0] not in HELP):
         from app.browser import serve
 

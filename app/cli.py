@@ -1,6 +1,7 @@
 """The commands of `lockstep`: those of `experiments.cli`, those of the textbook, and torchrun.
 
-lockstep                                        the workbench; options are Streamlit's
+lockstep                                        the workbench
+lockstep --server.port 8600                     the same; options before any command are Streamlit's
 lockstep run easgd --workers 8
 lockstep book show stragglers                   the commands of `lessons.cli`
 lockstep torch --nproc-per-node 4 easgd         torchrun --nproc-per-node 4 -m algorithms easgd
@@ -21,6 +22,7 @@ from installation import ROOT
 
 START = (
     ("lockstep", "open the workbench in the browser"),
+    ("lockstep --server.port 8600", "the same, on another port than 8501"),
     ("lockstep run easgd --slow 2:5", "train, with one worker slow"),
     ("lockstep book show stragglers", "read a chapter"),
 )

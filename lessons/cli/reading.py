@@ -39,7 +39,10 @@ def listing(figures: bool) -> None:
     console.print("\nlockstep book show NAME reads one.", style="dim")
 
 
-@click.command(help="Print a chapter, or run one of its figures. Example: show collectives order_of_sums.")
+@click.command(
+    help="Print a chapter, or run one of its figures. Example: show collectives order_of_sums. In a terminal, it "
+    "pauses after each question on what will happen, so that you can answer it first; in a pipe it does not."
+)
 @click.argument("name")
 @click.argument("figure", required=False)
 @click.option("--draft", is_flag=True, help="for authors: also show what is not recorded yet, with ? for its numbers")
@@ -77,7 +80,7 @@ def _show_chapter(one: chapters.Chapter, draft: bool) -> None:
     for block in one.blocks(draft=draft):
         console.print(_terminal(one, block))
         if isinstance(block, markup.Predict):
-            click.pause("What do you expect? Press any key to continue.")  # does nothing without a terminal
+            click.pause("What do you expect? Press any key to read on.")  # does nothing without a terminal
 
 
 def _list_figures(one: chapters.Chapter) -> None:

@@ -197,6 +197,15 @@ def test_a_port_in_use_ends_the_start_and_the_way_out_is_said(held):
     assert f"{held} is not available" in done.stderr and "--server.port N uses port N" in done.stdout
 
 
+def test_help_after_an_option_of_the_workbench_is_ours_and_names_the_port():
+    helps = []
+    for words in (["--help"], ["--server.port", "8633", "--help"]):
+        done = subprocess.run([sys.executable, "-m", "app", *words], cwd=ROOT, capture_output=True, encoding="utf-8")
+        assert done.returncode == 0 and "--server.port" in done.stdout and "sweep" in done.stdout
+        helps.append(done.stdout)
+    assert helps[0] == helps[1]
+
+
 @pytest.mark.parametrize("words", ["experiments list", "algorithms sgd", "lessons list", "app list", "app"])
 def test_a_python_without_the_requirements_is_told_how_to_install_them_and_which_one_has_them(words):
     command = [sys.executable, "-S", "-m", *words.split()]  # without site-packages
