@@ -25,6 +25,7 @@ from experiments.cli.kept import kept_command
 from experiments.cli.kernels import kernels_command
 from experiments.cli.memory import memory_command
 from experiments.cli.partition import partition_command
+from experiments.cli.plan import plan_command
 from experiments.cli.profile import profile_command
 from experiments.cli.replay import replay_command
 from experiments.cli.run import run_command
@@ -41,7 +42,7 @@ PURPOSES = {
     "Run": (run_command, script_command, list_command, add_command),
     "Compare": (runs_command, show_command, compare_command, sweep_command, tune_command, replay_command),
     "Study": (
-        *(collective_command, memory_command, schedule_command, profile_command, partition_command),
+        *(plan_command, collective_command, memory_command, schedule_command, profile_command, partition_command),
         *(kernels_command, fit_command),
     ),
     "Share": (export_command, kept_command),

@@ -1,0 +1,325 @@
+"""The best layouts for training a language model on a cluster, with their times, memory and what holds them back.
+
+    answer = find_layouts(Request("llama-3-70b", gpus=64, batch="4M-tokens"))
+    answer.found        the layouts that fit, the fastest first (theory.planner.search.Found)
+
+Times are closed forms with constants fitted to published throughput (`theory.planner`).
+"""
+
+import json
+import re
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from experiments.wording import sentences, units
+from theory.planner import language_model, search, setup
+from theory.planner.language_model import LanguageModel
+from theory.planner.memory_use import TIGHT
+from theory.planner.search import Found
+from theory.planner.setup import GPUS, Layout, Setup, Software
+from theory.planner.step_time import StepTime, utilisation
+
+TOP = 10
+PLATEAU = 0.05  # layouts at most this much slower than the best count as equally good: the error is as large
+ERROR, WIDE_ERROR = 0.07, 0.12  # nine of ten published rows are within; likewise with tensor or pipeline parallelism
+SLOWEST_NETWORK = 200e9  # bytes/s of a node in the data
+BILLION = 1e9
+SHARDS = ("none", "state", "grads", "full")
+RECOMPUTED = ("", "light", "scores", "full")
+SLOW_WHEN_FULL = (
+    "Published runs above 93 % were up to 30 % slower than predicted, since the allocator has to free and allocate in "
+    "each step."
+)
+PARTS = {
+    "computation": "computing",
+    "recomputation": "recomputing",
+    "tensor": "tensor-parallel messages",
+    "context": "context-parallel messages",
+    "sharding": "gathering and reducing shards",
+    "launches": "starting kernels",
+    "accumulation": "accumulating gradients",
+    "messages": "messages between stages",
+    "bubble": "pipeline bubble",
+    "gradients": "reducing gradients",
+    "update": "updating weights",
+}
+HELD = {
+    "states": "optimizer state and float32 weights",
+    "weights": "16-bit weights",
+    "gradients": "gradients",
+    "buffers": "gathered layers",
+    "activations": "activations",
+    "workspace": "workspace of one layer",
+    "logits": "logits",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a reader asks for. Raise ValueError, when it is planned, for what is not known."""
+
+    model: str = "llama-3-8b"  # a preset, or the path of a Hugging Face config.json
+    gpus: int = 64
+    device: str = "H100"
+    per_node: int = 8
+    network: str = ""  # Gbit/s per GPU: "400G"; "" for that of the device's usual node
+    batch: str = "1024"  # sequences, or tokens: "4M-tokens"
+    sequence: int | None = None  # tokens; None for the model's own
+    precision: str = "bf16"  # or fp8
+
+
+@dataclass(frozen=True)
+class LayoutAnswer:
+    """The layouts for a request, the fastest first. `notes` are sentences to show with them."""
+
+    request: Request
+    model: LanguageModel
+    device: str
+    batch: int  # sequences
+    found: Found  # those that fit with some memory to spare or, if there are none, that fit
+    tight: Found  # faster ones that leave less
+    smallest: Found  # the one that needs least memory
+    tried: int
+    notes: tuple[str, ...]
+
+
+def find_layouts(request: Request) -> LayoutAnswer:
+    """Return the layouts for this request. Raise ValueError if it is not understood or leaves GPUs without work."""
+    model, notes = read_model(request.model), []
+    if request.sequence:
+        model = language_model.with_sequence(model, request.sequence)
+    batch = read_batch(request.batch, model.sequence)
+    gpu = setup.find_gpu(request.device)
+    name = next(name for name in GPUS if GPUS[name] is gpu)
+    per_node = min(request.per_node, request.gpus)
+    if request.gpus > per_node and request.gpus % per_node:
+        raise ValueError(f"{request.gpus} GPUs do not fill nodes of {per_node}; give a multiple of it.")
+    each = read_network(request.network) if request.network else gpu.network / gpu.per_node
+    gpu = replace(gpu, per_node=per_node, network=each * per_node)
+    if request.precision not in ("bf16", "fp8"):
+        raise ValueError(f"precision is {request.precision!r}; use bf16 or fp8.")
+    fp8 = request.precision == "fp8"
+    if fp8 and not gpu.fp8:
+        raise ValueError(f"the {name} has no 8-bit products; use --precision bf16.")
+    software = Software(setup.FLASH3, fp8, gradient_bytes=2 if fp8 else 4, reduce_bytes=2 if fp8 else 4)
+    found = search.search(Setup(model, batch, gpu, Layout(), software), request.gpus)
+    if name not in setup.MEASURED:
+        notes.append(f"Outside the data: the constants were fitted to A100 and H100, not to the {name}.")
+    if request.gpus > per_node and gpu.network < SLOWEST_NETWORK * per_node / 8:
+        told = f"{8 * each / 1e9:g} Gbit/s per GPU"
+        notes.append(f"Outside the data: no published row has a network as slow as {told}.")
+    fits, spares = found.shares <= 1, found.shares <= TIGHT
+    best = found.take(spares if spares.any() else fits)
+    is_faster = found.time.seconds < best.time.seconds[0] if len(best) else fits
+    tight = found.take(fits & ~spares & is_faster)
+    smallest = found.take(np.argsort(found.shares, kind="stable")[:1])
+    return LayoutAnswer(request, model, name, batch, best, tight, smallest, len(found), tuple(notes))
+
+
+def read_model(name: str) -> LanguageModel:
+    """Return a preset, or the model of a Hugging Face `config.json`. Raise ValueError for anything else."""
+    if not name.endswith(".json"):
+        return language_model.find_model(name)
+    try:
+        config = json.loads(Path(name).read_text("utf-8"))
+    except OSError as error:
+        raise ValueError(f"{name} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise ValueError(f"{name} is not JSON; give a Hugging Face config.json.") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"{name} holds no settings of a model; give a Hugging Face config.json.")
+    return language_model.from_config(config)
+
+
+def read_batch(text: str, sequence: int) -> int:
+    """Return the number of sequences in "512" or "4M-tokens". A M of tokens is 2^20 where that divides and 10^6 does
+    not. Raise ValueError for anything else.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmM]?)(?:[- ]?(tokens?|sequences?))?\s*", text)
+    if not found or float(found[1]) <= 0:
+        raise ValueError(f"batch is {text[:40]!r}; write sequences, 512, or tokens, 4M-tokens.")
+    number, letter, noun = float(found[1]), found[2].lower(), (found[3] or "sequences").rstrip("s")
+    power = {"": 0, "k": 1, "m": 2}[letter]
+    count = number * 1000**power
+    if noun == "token":
+        binary = number * 1024**power
+        tokens = binary if count % sequence and not binary % sequence else count
+        count = max(1, round(tokens / sequence))
+    if count != int(count):
+        raise ValueError(f"batch is {text[:40]!r}, which is not a whole number of sequences.")
+    return int(count)
+
+
+def read_network(text: str) -> float:
+    """Return the bytes per second of a GPU's network port in "400G" (Gbit/s). Raise ValueError for anything else."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:G|Gbit/s|GbE|Gb/s)?\s*", text, re.IGNORECASE)
+    if not found or float(found[1]) <= 0:
+        raise ValueError(f"network is {text[:40]!r}; write the Gbit/s of each GPU's port, for example 400G.")
+    return float(found[1]) * 1e9 / 8
+
+
+# what is said about it
+
+
+def title(answer: LayoutAnswer) -> str:
+    """Return what was asked, in a phrase."""
+    asked, model = answer.request, answer.model
+    return (
+        f"{asked.model} ({units.number(model.parameters / BILLION)} billion parameters) on {units.count(asked.gpus)} "
+        f"{answer.device}, {min(asked.per_node, asked.gpus)} per node; a batch of {units.count(answer.batch)} x "
+        f"{units.count(model.sequence)} = {_tokens(answer.batch * model.sequence)}"
+    )
+
+
+def best_of_each(found: Found, top: int = TOP) -> list[int]:
+    """Return the places of the fastest layout of each way to split the model, at most `top` of them.
+
+    Context and data parallelism both split the batch, so they count as one way.
+    """
+    at = found.setup.layout
+    ways: dict[tuple, int] = {}
+    for i in range(len(found)):
+        ways.setdefault((at.tensor[i], at.pipeline[i], at.shard[i], at.groups[i]), i)
+        if len(ways) == top:
+            break
+    return [*ways.values()]
+
+
+def rows(answer: LayoutAnswer, top: int = TOP) -> list[dict[str, str]]:
+    """Return the fastest layout of each way to split the model, as rows to print."""
+    found = answer.found
+    of, at = utilisation(found.setup, found.rates), found.setup.layout
+    return [
+        {
+            "data": str(at.data[i]),
+            "tensor": str(at.tensor[i]),
+            "pipe": str(at.pipeline[i]) + f"x{at.pieces[i]}" * bool(at.pieces[i] > 1),
+            "context": str(at.context[i]),
+            "micro": str(at.micro_batch[i]),
+            "shards": SHARDS[at.shard[i]] + f"/{at.groups[i]}" * bool(at.groups[i] > 1),
+            "again": RECOMPUTED[at.recompute[i]],
+            "step": f"{found.time.seconds[i]:#.3g}".rstrip(".") + " s",
+            "tok/s": units.count(found.rates[i]),
+            "MFU": f"{100 * of[i]:.0f} %",
+            "memory": f"{100 * found.shares[i]:.0f} %",
+        }
+        for i in best_of_each(found, top)
+    ]
+
+
+def layout_text(found: Found, i: int) -> str:
+    """Return a layout in words: "data 4 x tensor 4 x pipeline 4 (10 stages on each): micro-batches of 1"."""
+    at = {field.name: np.asarray(getattr(found.setup.layout, field.name))[i].item() for field in fields(Layout)}
+    ways = [
+        f"{name} {at[name]}" + f" ({at['pieces']} stages on each)" * (name == "pipeline" and at["pieces"] > 1)
+        for name in ("data", "tensor", "pipeline", "context")
+        if at[name] > 1
+    ]
+    shard = {setup.GRADIENTS: "sharded gradients", setup.FULL: "full shards"}.get(at["shard"], "")
+    shard += f" in {at['groups']} groups" * (at["groups"] > 1)
+    again = {setup.LIGHT: "light recomputation", setup.WHOLE: "full recomputation"}.get(at["recompute"], "")
+    micro = f"micro-batches of {at['micro_batch']}"
+    return (" x ".join(ways) or "one GPU") + ": " + ", ".join(filter(None, [micro, shard, again]))
+
+
+def step_parts(found: Found, i: int = 0) -> list[dict[str, str]]:
+    """Return the parts of a step as rows to print, the longest first."""
+    parts = parts_of(found.time, i)
+    whole = sum(parts.values())
+    return [
+        {"part of a step": PARTS[name], "time": units.seconds(part), "share": f"{100 * part / whole:.1f} %"}
+        for name, part in sorted(parts.items(), key=lambda item: -item[1])
+        if part > 0.0005 * whole
+    ]
+
+
+def memory_parts(found: Found, i: int = 0) -> list[dict[str, str]]:
+    """Return what a GPU holds as rows to print, the largest first."""
+    held = {name: float(np.asarray(getattr(found.memory, name))[i]) for name in HELD}
+    total = float(found.memory.total[i])
+    rest = total - sum(held.values())
+    listed = sorted(((HELD[name], part) for name, part in held.items()), key=lambda item: -item[1])
+    listed.append(("fragments, CUDA and NCCL", rest))
+    return [
+        {"held on a GPU": name, "size": units.size(part), "share": f"{100 * part / total:.1f} %"}
+        for name, part in listed
+        if part > 0.0005 * total
+    ]
+
+
+def parts_of(time: StepTime, i: int) -> dict[str, float]:
+    """Return the seconds of each part of a step."""
+    return {name: float(np.asarray(getattr(time, name))[i]) for name in PARTS}
+
+
+def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | None = None) -> list[str]:
+    """Return sentences about the best layout: its error, its plateau, the next best, and the cost of so many tokens."""
+    found, told = answer.found, list(answer.notes)
+    if not len(found):
+        return [*told, _too_large(answer)]
+    near = int((found.time.seconds <= (1 + PLATEAU) * found.time.seconds[0]).sum())
+    at = found.setup.layout
+    is_split = bool(at.tensor[0] * at.pipeline[0] * at.context[0] > 1)
+    fit, error = units.count(len(found)), 100 * (WIDE_ERROR if is_split else ERROR)
+    told.append(
+        f"{fit} of {units.count(answer.tried)} layouts fit, {units.count(near)} of them within {100 * PLATEAU:.0f} % "
+        f"of the best. Predictions are within {error:.0f} % for nine of ten published configurations of this kind, so "
+        "these are equally good."
+    )
+    if len(best_of_each(found, 2)) > 1:
+        told.append(next_best(found))
+    if found.shares[0] > TIGHT:
+        told.append(f"The best one fills {100 * found.shares[0]:.0f} % of memory. {SLOW_WHEN_FULL}")
+    elif len(answer.tight) and (gain := 100 * (found.time.seconds[0] / answer.tight.time.seconds[0] - 1)) >= 1:
+        told.append(
+            f"{units.count_with_noun(len(answer.tight), 'layout')}, up to {gain:.0f} % faster, would fill more than "
+            f"{100 * TIGHT:.0f} % of memory. {SLOW_WHEN_FULL}"
+        )
+    if tokens:
+        days = tokens / (float(found.rates[0]) * answer.request.gpus) / 86400
+        hours = days * 24 * answer.request.gpus
+        cost = f", {units.number(hours * price)} at {price:g} an hour" if price else ""
+        told.append(f"{_tokens(tokens)} take {units.number(days)} days: {units.count(hours)} GPU hours{cost}.")
+    return told
+
+
+def _tokens(count: float) -> str:
+    """Return a number of tokens: "4.19 million tokens"."""
+    for scale, name in ((1e12, "trillion"), (BILLION, "billion"), (1e6, "million")):
+        if count >= scale:
+            return f"{units.number(count / scale)} {name} tokens"
+    return units.count_with_noun(count, "token")
+
+
+def next_best(found: Found) -> str:
+    """Return a sentence on why the best layout that splits the model in another way is slower."""
+    other = best_of_each(found, 2)[1]
+    first, total = parts_of(found.time, 0), float(found.time.seconds[0])
+    changes = {name: part - first[name] for name, part in parts_of(found.time, other).items()}
+    ordered = sorted(changes, key=changes.__getitem__)
+    more = [name for name in reversed(ordered) if changes[name] > 0.2 * changes[ordered[-1]]][:2]
+    told = sentences.join_words(f"{units.seconds(changes[name])} more for {PARTS[name]}" for name in more)
+    saved = changes[ordered[0]]
+    although = f", and {units.seconds(-saved)} less for {PARTS[ordered[0]]}" if saved < -0.001 * total else ""
+    slower = 100 * (float(found.time.seconds[other]) / total - 1)
+    return f"Next comes {layout_text(found, other)}. It is {slower:.1f} % slower: {told} in each step{although}."
+
+
+def _too_large(answer: LayoutAnswer) -> str:
+    """Return a sentence on the nearest layout if none fits, and on how many GPUs would do."""
+    nearest, asked = answer.smallest, answer.request
+    need = units.size(float(nearest.memory.total[0]))
+    has = units.size(float(nearest.setup.gpu.memory))
+    told = f"No layout fits. The smallest, {layout_text(nearest, 0)}, needs {need} on each GPU, which has {has}."
+    gpus = asked.gpus
+    while gpus < 2**17:
+        gpus *= 2
+        try:
+            enough = search.search(replace(nearest.setup, layout=Layout()), gpus)
+        except ValueError:
+            continue
+        if (enough.shares <= 1).any():
+            return f"{told} {units.count(gpus)} of these GPUs would hold it."
+    return f"{told} More GPUs do not help; use some with more memory."

@@ -1,0 +1,13 @@
+"""How long a step of a large language model takes on a cluster of GPUs, and what it needs in memory, by its layout.
+
+    language_model   the shape of a transformer: parameters and FLOPs, presets, Hugging Face's config.json
+    setup            GPUs, and a layout: five ways to split the model and its batch, recomputation, micro-batches
+    constants        what was fitted to published throughput
+    step_time        seconds of a step, and of each part
+    memory_use       bytes on a GPU, by kind
+    search           all layouts of a cluster, the best first
+    published        measured throughput from publications, and the errors of these predictions
+    calibration      the fit of the constants to it
+
+All quantities may be arrays, one element a layout or a publication's row; NumPy broadcasts them.
+"""

@@ -1,0 +1,255 @@
+"""The time of a training step on one GPU, by its parts.
+
+A product of an (M x Q) and a (Q x N) matrix takes
+
+    2 M N Q / (share x peak) + traffic x (bytes of the three matrices) / bandwidth
+
+which is a rate that grows with 1 / (1/M + 1/N + 1/Q): small products are slower. What memory bounds is priced by its
+bytes. Data-parallel collectives go round a ring over all replicas, and part of the smaller of computation and
+communication is hidden behind the other. A pipeline of p ranks and M micro-batches takes (M + (p-1)/pieces) times a
+stage's passes.
+
+The model leaves out the power limit of a GPU and what the allocator costs when memory is nearly full.
+
+Source: our own, see `constants`; Korthikanti et al., MLSys 2023 (sequence parallelism, what a layer does); Narayanan et
+al., SC 2021, section 3 (pipeline bubbles); Rajbhandari et al., SC 2020 (sharding).
+"""
+
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import numpy as np
+
+from theory.planner.constants import COLLECTIVES, FITTED, FLASH3, LAUNCHES, Constants
+from theory.planner.setup import A100, FLASH1, FULL, GRADIENTS, LIGHT, NONE, OPTIMIZER, SELECTIVE, UNFUSED, WHOLE, Setup
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Seconds of a step on the slowest GPU. All parts but `micro_batches` add up to `seconds`."""
+
+    computation: Any  # forward and backward of layers and loss
+    recomputation: Any  # of layers in backward
+    tensor: Any  # tensor-parallel messages that nothing hides
+    context: Any  # context-parallel messages that nothing hides
+    sharding: Any  # collectives of full and gradient shards, in every micro-batch, that nothing hides
+    launches: Any  # waiting for the host to start kernels
+    accumulation: Any  # adding the gradients of micro-batches
+    messages: Any  # between stages
+    bubble: Any  # the pipeline's
+    gradients: Any  # reducing gradients, and gathering weights, once per step
+    update: Any  # of the weights
+    micro_batches: Any  # on a replica
+
+    @property
+    def seconds(self):
+        """The time of the step, in s."""
+        return sum(astuple(self)[:-1])
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Seconds of one layer, or of the head, in one micro-batch."""
+
+    products: tuple[Any, Any]  # forward, backward
+    attention: tuple[Any, Any]
+    memory: tuple[Any, Any]
+    tensor: Any  # in each direction
+    context: Any  # in forward; twice that in backward
+    again: Any  # recomputed in backward, with its messages
+
+    @property
+    def forward(self):
+        """Seconds of the forward pass."""
+        return self.products[0] + self.attention[0] + self.memory[0] + self.tensor + self.context
+
+    @property
+    def backward(self):
+        """Seconds of the backward pass."""
+        computed = self.products[1] + self.attention[1] + self.memory[1]
+        return computed + self.tensor + 2 * self.context + self.again
+
+
+class StepPrices:
+    """The prices of a setup's operations, with these constants."""
+
+    def __init__(self, setup: Setup, constants: Constants = FITTED):
+        self.setup, self.constants = setup, constants
+        gpu, at = setup.gpu, setup.layout
+        self.sixteen = np.where(gpu.family == A100, constants.products_a100, constants.products_h100) * gpu.half
+        self.eight = np.maximum(constants.products_fp8 * gpu.fp8, 1.0)
+        self.bounded = constants.memory * gpu.bandwidth  # bytes/s of operations that memory bounds
+        self.tokens = at.micro_batch * setup.model.sequence / at.context  # of a micro-batch on one GPU
+
+    def product(self, rows, columns, inner, fp8=False):
+        """Return the seconds of one product."""
+        gpu, traffic = self.setup.gpu, self.constants.traffic
+        flops, out, read = 2 * rows * columns * inner, rows * columns, inner * columns + rows * inner
+        sixteen = flops / self.sixteen + traffic * 2 * (out + read) / gpu.bandwidth
+        cast = 2 * rows * inner / self.bounded
+        eight = flops / self.eight + traffic * (2 * out + read) / gpu.bandwidth + cast
+        return np.where(fp8, eight, sixteen)
+
+    def products(self) -> tuple:
+        """Return the seconds of a layer's products, forward and backward."""
+        model, at, m = self.setup.model, self.setup.layout, self.tokens
+        fp8, h, t = self.setup.software.fp8, model.width, at.tensor
+        up = (model.matrices - 1) * self.product(m, model.ffn / t, h, fp8)
+        forward = self.product(m, (h + 2 * model.keys) / t, h, fp8) + self.product(m, h, h / t, fp8)
+        forward = forward + up + self.product(m, h, model.ffn / t, fp8)
+
+        def back(columns, inner):
+            return self.product(m, inner, columns, fp8) + self.product(columns, inner, m, fp8)
+
+        backward = back((h + 2 * model.keys) / t, h) + back(h, h / t)
+        return forward, backward + (model.matrices - 1) * back(model.ffn / t, h) + back(h, model.ffn / t)
+
+    def attention(self) -> tuple:
+        """Return the seconds of a layer's attention, forward and backward."""
+        gpu, model, at, constants = self.setup.gpu, self.setup.model, self.setup.layout, self.constants
+        kernel, split = self.setup.software.attention, at.tensor * at.context
+        area = at.micro_batch * model.sequence * model.sequence / split
+        old = np.where(gpu.family == A100, constants.attention_a100, constants.attention_h100)
+        share = np.where(kernel == FLASH1, old, np.where(gpu.family == A100, *FLASH3))
+        flash = 2 * area * model.width / (share * gpu.half)
+        multiply, scores = 4 * area * model.width / self.sixteen, area * model.heads / self.bounded
+        is_unfused = kernel == UNFUSED
+        forward = np.where(is_unfused, multiply + 11 * scores, flash)
+        return forward, np.where(is_unfused, 2 * multiply + 16 * scores, 2.5 * flash)
+
+    def memory_bound(self) -> tuple:
+        """Return the seconds of a layer's norms, residuals, activations and rotary positions, forward and backward."""
+        model, at = self.setup.model, self.setup.layout
+        split = np.where(at.sequence_parallel, at.tensor, 1)
+        rotary = model.gated * 4 * (model.width + model.keys) / at.tensor
+        inner = model.ffn / at.tensor
+        forward = 20 * model.width / split + (4 + 2 * model.gated) * inner + rotary
+        backward = 24 * model.width / split + (6 + 4 * model.gated) * inner + rotary
+        return self.tokens * forward / self.bounded, self.tokens * backward / self.bounded
+
+    def tensor(self):
+        """Return the seconds of a layer's two all-reduces in one direction that nothing hides."""
+        at, gpu = self.setup.layout, self.setup.gpu
+        nbytes = 2 * (at.tensor - 1) / at.tensor * 2 * self.tokens * self.setup.model.width
+        return 2 * nbytes / (COLLECTIVES * gpu.link) * self._shown()
+
+    def context(self):
+        """Return the seconds in which keys and values go round the context-parallel ranks, and nothing hides it."""
+        at, gpu = self.setup.layout, self.setup.gpu
+        rate = np.where(at.tensor * at.context <= gpu.per_node, gpu.link, gpu.network / gpu.per_node)
+        nbytes = (at.context - 1) * self.tokens * 4 * self.setup.model.keys / at.tensor
+        return nbytes / (COLLECTIVES * rate) * (1 - self.constants.hidden_tensor)
+
+    def layer(self) -> Passes:
+        """Return the passes of one layer."""
+        at = self.setup.layout
+        parts = self.products(), self.attention(), self.memory_bound(), self.tensor(), self.context()
+        forward = Passes(*parts, 0.0).forward
+        is_scored_again = (at.recompute == SELECTIVE) & (self.setup.software.attention == UNFUSED)
+        model = self.setup.model
+        activation = self.tokens * (4 + 2 * model.gated) * model.ffn / at.tensor / self.bounded
+        again = np.select(
+            [at.recompute == WHOLE, at.recompute == LIGHT, is_scored_again], [forward, activation, parts[1][0]], 0.0
+        )
+        return Passes(*parts, again)
+
+    def collective(self, nbytes, groups=1):
+        """Return the seconds in which the replicas gather, or reduce and scatter, so many bytes, each group for itself.
+
+        Ranks of a node that are in the same group use all of its network together.
+        """
+        gpu, at = self.setup.gpu, self.setup.layout
+        ranks = at.replicas / groups
+        outside = gpu.network * np.minimum(ranks, gpu.per_node / at.tensor) / gpu.per_node
+        is_inside = ranks * at.tensor <= gpu.per_node
+        rate = COLLECTIVES * np.where(is_inside, gpu.link, np.minimum(gpu.link, outside))
+        hops = np.where(is_inside, 0.0, self.constants.hop * (ranks - 1))
+        return np.where(ranks > 1, nbytes * (ranks - 1) / ranks / rate + hops, 0.0)
+
+    def between_groups(self, nbytes):
+        """Return the seconds in which the groups all-reduce so many bytes, of which each rank has its shard."""
+        gpu, at = self.setup.gpu, self.setup.layout
+        own, rate = nbytes / at.sharing, COLLECTIVES * gpu.network / gpu.per_node
+        return np.where(
+            at.groups > 1, 2 * ((at.groups - 1) / at.groups * own / rate + self.constants.hop * (at.groups - 1)), 0.0
+        )
+
+    def both(self, computation, communication):
+        """Return the seconds of two things that partly overlap."""
+        longer, shorter = np.maximum(computation, communication), np.minimum(computation, communication)
+        return longer + (1 - self.constants.hidden) * shorter
+
+    def head(self):
+        """Return the seconds of the output layer and the loss, forward and backward."""
+        model, m = self.setup.model, self.tokens
+        columns, h = model.vocabulary / self.setup.layout.tensor, model.width
+        products = self.product(m, columns, h) + self.product(m, h, columns) + self.product(columns, h, m)
+        return products + self.setup.software.logit_bytes * m * columns / self.bounded
+
+    def _shown(self):
+        return np.where(self.setup.software.overlaps, 1 - self.constants.hidden_tensor, 1.0)
+
+
+def step_time(setup: Setup, constants: Constants = FITTED) -> StepTime:
+    """Return the time of a step."""
+    prices, model, at, software = StepPrices(setup, constants), setup.model, setup.layout, setup.software
+    one, head = prices.layer(), prices.head()
+    weights = model.layer_parameters / at.tensor
+    is_gathered = at.shard >= GRADIENTS  # in every micro-batch
+    nbytes = software.reduce_bytes * weights
+    gather = np.where(is_gathered, prices.collective(software.gather_bytes * weights, at.groups), 0.0)
+    reduce = np.where(is_gathered, prices.collective(nbytes, at.groups) + prices.between_groups(nbytes), 0.0)
+    reduce = reduce + np.where(at.shard == FULL, gather, 0.0)
+    passed = prices.both(one.forward, gather) + prices.both(one.backward, reduce)
+    layer = np.maximum(passed, LAUNCHES * np.where(at.recompute == WHOLE, 4 / 3, 1.0))
+
+    held = np.ceil(model.layers / at.pipeline)  # layers of every stage but the last
+    last = np.maximum(model.layers - (at.pipeline - 1) * held, 0)
+    ends = last * layer + head
+    is_last = (at.pipeline == 1) | (ends > held * layer)  # whether the last stage is the slowest
+    layers, stage = np.where(is_last, last, held), np.where(is_last, ends, held * layer)
+
+    own = model.parameters / (at.tensor * at.pipeline)
+    accumulated = np.where(is_gathered, 0.0, (2 * software.gradient_bytes - 2) * own / prices.bounded)
+    message = _message(prices)
+    micro_batches = np.ceil(setup.batch / (at.data * at.micro_batch))
+    waits = np.where(at.pipeline > 1, (at.pipeline - 1) / at.pieces, 0.0)
+    replicated = 2 * prices.collective(2 * own)
+    scattered = prices.collective(software.gradient_bytes * own) + prices.collective(2 * own)
+    once = np.where(at.shard == NONE, replicated, (1 - constants.hidden) * scattered)
+    states = own / np.where(at.shard >= OPTIMIZER, at.sharing, 1)
+    each = micro_batches * layers
+    communication = 2 * one.tensor + 3 * one.context
+    return StepTime(
+        computation=each * (one.forward + one.backward - communication - one.again) + micro_batches * is_last * head,
+        recomputation=each * one.again,
+        tensor=each * 2 * one.tensor,
+        context=each * 3 * one.context,
+        sharding=each * (passed - one.forward - one.backward),
+        launches=each * (layer - passed),
+        accumulation=micro_batches * accumulated,
+        messages=micro_batches * message,
+        bubble=waits * (stage + accumulated + message),
+        gradients=np.where(is_gathered, 0.0, once),
+        update=30 * states / prices.bounded,
+        micro_batches=micro_batches,
+    )
+
+
+def _message(prices: StepPrices):
+    """Return the seconds of a micro-batch's messages to and from the next stage that nothing hides."""
+    gpu, at = prices.setup.gpu, prices.setup.layout
+    nbytes = 2 * at.pieces * 2 * prices.tokens * prices.setup.model.width / at.tensor
+    shown = np.where(at.pieces > 1, 1 - prices.constants.hidden, 1.0)
+    return np.where(at.pipeline > 1, nbytes * shown / (COLLECTIVES * gpu.network / gpu.per_node), 0.0)
+
+
+def tokens_per_second(setup: Setup, constants: Constants = FITTED):
+    """Return the tokens that each GPU processes in a second."""
+    return setup.batch * setup.model.sequence / setup.layout.gpus / step_time(setup, constants).seconds
+
+
+def utilisation(setup: Setup, rate, scores: float = 1.0):
+    """Return the model's FLOPs at `rate` tokens per second and GPU as a share of the peak (MFU)."""
+    peak = np.where(setup.software.fp8, setup.gpu.fp8, setup.gpu.half)
+    return rate * setup.model.flops(scores) / peak
