@@ -107,6 +107,7 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+@pytest.hookimpl(optionalhook=True)  # so that pytest also runs without xdist
 def pytest_xdist_make_scheduler(config, log):
     config.option.loadscopereorder = False  # which would begin with the scope of the most tests
     return LongestFirst(config, log)
