@@ -49,7 +49,7 @@ class TorchModule(Workload):
         self.held_out = tuple(map(self._fitting, test))
         self.held_out_samples = len(self.held_out[1])
         self.samples, self.parameters = len(self.x), self.whole.parameters
-        self.tensors = self.whole.tensors
+        self.tensors, self.activations = self.whole.tensors, self.whole.activations
         self.over_batch = torch_buffers.is_over_batch(module)
         torch_buffers.check(module, (self.x[:2], self.x[-2:]))
         outside = copy.deepcopy(module)

@@ -6,13 +6,33 @@ from the forward pass, as in our own layers.
 """
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from kernels.meter import METER
 
 TURN = Lock()  # for putting parameters into a module for a forward pass, since ranks that are threads share modules
+
+
+@dataclass(eq=False, slots=True)
+class ForwardPass:
+    """A forward pass recorded by autograd: the copy of the weights, the inputs, the outputs, and the bytes it keeps.
+
+    It can be weighed like an array (`kernels.arrays.extents`).
+    """
+
+    own: Any
+    x: Any
+    y: Any
+    nbytes: int
+
+    def data_ptr(self) -> int:
+        """Return an address that nothing else has."""
+        return id(self)
 
 
 class TorchStage:
@@ -32,6 +52,7 @@ class TorchStage:
         ends = np.cumsum([0, *(math.prod(shape) for shape in self.shapes.values())])
         places = map(slice, ends[:-1].tolist(), ends[1:].tolist())
         self.tensors = tuple((place, tuple(shape)) for place, shape in zip(places, self.shapes.values(), strict=True))
+        self.activations: dict[int, int] = {}  # samples -> bytes that a forward pass keeps for backward
         self._flops: dict[tuple, int] = {}  # of a forward pass, by the shape of x
 
     def __str__(self) -> str:
@@ -63,14 +84,17 @@ class TorchStage:
         if self.offset:
             x = x.detach().clone().requires_grad_()
         y = self._counted(own, x)
-        return _like(w, y.detach()), (own, x, y)
+        if len(x) not in self.activations:
+            constant = own, *self.module.buffers()
+            self.activations[len(x)] = _kept_bytes(y.grad_fn, {_storage(part).data_ptr() for part in constant})
+        return _like(w, y.detach()), ForwardPass(own, x, y, self.activations[len(x)])
 
     def backward(self, w, saved, dy, g=None, add=False) -> tuple:
         """Return (dx, g). dx is None on the first stage. A given g is overwritten or, with `add`, added to."""
-        own, x, y = saved
-        own.data.copy_(_tensor(w))  # .data bypasses autograd's check that the weights are those of the forward pass
-        self._charge(x, y, times=2)
-        *dx, new = _gradients(y, (x, own) if self.offset else (own,), dy)
+        # .data bypasses autograd's check that the weights are those of the forward pass
+        saved.own.data.copy_(_tensor(w))
+        self._charge(saved.x, saved.y, times=2)
+        *dx, new = _gradients(saved.y, (saved.x, saved.own) if self.offset else (saved.own,), dy)
         return (dx[0] if dx else None), _put(new, g, add)
 
     def backward_factors(self, w, saved, dy) -> tuple:
@@ -79,19 +103,18 @@ class TorchStage:
 
     def backward_input(self, w, saved, dy) -> tuple:
         """Return (dx, pending)."""
-        own, x, y = saved
-        own.data.copy_(_tensor(w))
+        saved.own.data.copy_(_tensor(w))
         dx = None
         if self.offset:
-            self._charge(x, y)
-            (dx,) = _gradients(y, (x,), dy)
-        return dx, (own, x, y, dy)
+            self._charge(saved.x, saved.y)
+            (dx,) = _gradients(saved.y, (saved.x,), dy)
+        return dx, (saved, dy)
 
     def backward_weights(self, pending, g=None, add=False):
         """Return g. Autograd traverses the stage a second time for this, unlike our own layers."""
-        own, x, y, dy = pending
-        self._charge(x, y, times=2 if self.offset else 1)
-        return _put(_gradients(y, (own,), dy)[0], g, add)
+        saved, dy = pending
+        self._charge(saved.x, saved.y, times=2 if self.offset else 1)
+        return _put(_gradients(saved.y, (saved.own,), dy)[0], g, add)
 
     def loss(self, y, target) -> tuple:
         import torch
@@ -119,6 +142,38 @@ class TorchStage:
         if meter := METER.get():
             nbytes = (self.parameters + x.numel() + y.numel()) * self.dtype.itemsize
             meter.charge("torch", times * self._flops.get(tuple(x.shape), 0), times * nbytes)
+
+
+def _kept_bytes(node, constant: set[int]) -> int:
+    """Return the bytes that autograd keeps for the backward pass from `node`, except storages at `constant` addresses.
+
+    Hooks for saved tensors would tell the same, but networks that use torch.func do not allow them.
+    """
+    storages, seen, left = {}, set(), [node]
+    while left:
+        node = left.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        left += [before for before, _ in node.next_functions]
+        for tensor in _saved_tensors(node):
+            storage = _storage(tensor)
+            if storage.data_ptr() not in constant:
+                storages[storage.data_ptr()] = storage.nbytes()
+    return sum(storages.values())
+
+
+def _saved_tensors(node) -> Iterator:
+    """Yield the tensors that a node of autograd's graph keeps."""
+    import torch
+
+    found = [getattr(node, name) for name in dir(node) if name.startswith("_saved_")]
+    for value in (*found, getattr(node, "saved_tensors", ())):  # the latter by functions written in Python
+        yield from (x for x in (value if isinstance(value, tuple | list) else (value,)) if torch.is_tensor(x))
+
+
+def _storage(tensor):
+    return tensor.untyped_storage()
 
 
 def _put(new, g, add: bool):

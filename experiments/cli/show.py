@@ -290,8 +290,6 @@ def _memory(run: Run) -> str:
     told = f"on the fullest rank: {', '.join(kinds)}"
     if run.experiment.algorithm in GATHERS and (gathered := _gathered(run)) > 0:
         told += f"; {size(gathered)} of the parameters are one gathered layer"
-    if run.experiment.workload == "own_module" and not fullest[HELD.index("activations")]:
-        told += "; activations of your own network are not counted"
     return told
 
 

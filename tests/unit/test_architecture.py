@@ -264,6 +264,7 @@ ASK_BY_NAME = {  # what is left in these files, and why
     "algorithms/__init__.py": "the catalogue, which is loaded when it is first asked for",
     "algorithms/parts/error_feedback.py": "a communicator that passes on what it does not compress, in any message",
     "workloads/torch_module.py": "torch's data types are named as NumPy's",
+    "workloads/torch_stage.py": "what autograd keeps for the backward pass is only told by the names of attributes",
 }
 
 

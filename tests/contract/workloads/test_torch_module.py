@@ -13,6 +13,7 @@ import pytest
 import kernels
 from cluster.devices import DEVICES
 from experiments.measure.profile import measure_profile, price_profile
+from kernels.arrays import extents
 from tests.training import train
 from workloads import models
 from workloads.supervised import Supervised
@@ -328,3 +329,65 @@ def test_it_is_profiled_by_its_children():
         assert profile.layers == ("0 flatten, linear, relu", "1 linear")
         assert profile.activations == (4 * 8 * 12, 4 * 8 * 3) and profile.weights == (4 * 7 * 12, 4 * 13 * 3)
         assert all(profile.forward) and all(profile.backward)
+
+
+def kept(workload, samples):
+    workload.gradient(workload.start(), workload.batch(np.arange(samples)))
+    return workload.activations[samples]
+
+
+def test_the_bytes_kept_for_backward_are_the_inputs_of_each_layer_without_weights_and_buffers():
+    assert kept(wrapped(sequential(6, 8, 7, 3)), 16) == 16 * (6 + 8 + 7) * 8
+    masked = nn.Sequential(nn.Linear(6, 8, bias=False), Masked(), nn.Linear(8, 3))
+    assert kept(wrapped(masked), 5) == 5 * (6 + 8) * 8  # the mask is a constant
+
+
+def test_what_a_function_written_in_python_saves_is_kept_for_backward_too():
+    assert kept(wrapped(nn.Sequential(nn.Linear(6, 3), Squared())), 4) == 4 * (6 + 3 + 5) * 8
+
+
+def test_a_network_that_differentiates_in_its_forward_pass_is_weighed_as_well():
+    class Slope(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.last = nn.Linear(6, 1), nn.Linear(6, 3)
+
+        def forward(self, x):
+            return self.last(torch.func.grad(lambda x: self.inner(x).tanh().sum())(x))
+
+    assert kept(wrapped(Slope()), 4) > 4 * 6 * 8
+
+
+def test_stages_keep_together_what_the_whole_keeps_but_each_its_input():
+    whole = wrapped(sequential(6, 8, 7, 3))
+    w, x, held = whole.start(), X[:16], 0
+    for stage in whole.split(3):
+        x, saved = stage.forward(w[stage.offset : stage.offset + stage.parameters], x)
+        held += sum(extents((saved, saved)).values())
+    assert held == kept(whole, 16) + 16 * (8 + 7) * 8  # an output that leaves a stage is copied into the next
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.ones(8, dtype=torch.float64))
+
+    def forward(self, x):
+        return x * self.mask
+
+
+class Squared(nn.Module):
+    def forward(self, x):
+        return _Square.apply(x)
+
+
+class _Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x, x.new_zeros(4 * 5))
+        return x * x
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, _ = ctx.saved_tensors
+        return 2 * x * dy

@@ -13,7 +13,6 @@ from experiments.runs.figures import QUANTITIES
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
 from tests import fabricated
-from tracing import HELD
 
 HASHES = "weights", "digest"
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,15 +57,6 @@ def test_the_layer_that_sharded_parameters_are_gathered_for_is_told_apart():
     told = " ".join(show.text(small(algorithm="zero3", hidden="128")).split())
     assert f"{units.size(layer)} of the parameters are one gathered layer" in told
     assert "gathered" not in show.text(small(algorithm="zero2", hidden="128"))
-
-
-def test_a_network_whose_activations_are_not_counted_is_said_to_have_some():
-    done = small()
-    none = done.memory["kind"] != HELD.index("activations")
-    bare = replace(done, memory={name: column[none] for name, column in done.memory.items()})
-    assert "not counted" not in show._memory(bare)
-    own = replace(bare, experiment=bare.experiment.model_copy(update={"workload": "own_module"}))
-    assert "activations of your own network are not counted" in show._memory(own)
 
 
 def test_the_hash_of_the_model_is_said_to_tell_equal_bits_and_not_equal_training():
