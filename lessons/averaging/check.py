@@ -77,7 +77,7 @@ def check(solution, seed):
         told = f"{gain:.2f} times as many powers of ten as averages" if gain > 0 else "it diverged"
         made_up |= gain >= TARGETS["progress"]
         yield valley, gain >= TARGETS["progress"], f"{told}; at least {TARGETS['progress']} is required"
-        # in float32, rounding moves a neuron across the kink of its ReLU in one grading of forty, and its weights by 1e-4
+        # in float32, rounding moves a neuron across the kink of its ReLU in one grading of forty, and weights by 1e-4
         few = {**digits, "epochs": None, "steps": 30, "precision": "float64", "hidden": str(int(digits["hidden"]) // 2)}
         disguise = Disguise(unguessable(dice))
         alone, sgd = _run(ranks[:1], disguise, 30, **averaging, **few), run_now(algorithm="sgd", workers=1, **few)
