@@ -10,7 +10,7 @@ from app.charts import Shown, pictures
 from app.charts.words import legend
 from app.comparison import reference
 from app.session import pins, session
-from app.workbench import head, result
+from app.workbench import head, remarks, result
 from experiments.jobs.job import JobState
 from experiments.viewer import palette
 from experiments.viewer.canvases import curve
@@ -67,6 +67,8 @@ class LiveRun:
         if shown := session.run_on_page():
             of = f"**{escape_markdown(naming.title(shown.experiment))}**, {head.headline(shown.experiment, shown)}"
             st.markdown(f":material/history: Still shown, in grey: the previous run, {of}.")
+        asked = st.session_state.asked
+        remarks.show_notes(asked, asked.notes)
 
     def curves(self, others: list[Shown]) -> None:
         """Draw the growing curves, with those of other runs on the page."""

@@ -1,5 +1,6 @@
 """What a reader must know before reading a run's charts: how it ended, and its notes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -30,12 +31,17 @@ def show(run: Run, missing: list[str]) -> None:
         st.warning(sentence(more), icon=":material/folder_off:")
     for name in missing:
         st.warning(f"The pinned run {name} is no longer on this machine.", icon=":material/folder_off:")
-    for note in run.notes[:NOTES]:
-        st.caption(f":material/info: {_told(run, note)}")
+    show_notes(run.experiment, run.notes[:NOTES])
     if len(run.notes) > NOTES:
         with st.expander(f"{len(run.notes) - NOTES} more remarks"):
             for note in run.notes[NOTES:50]:
                 st.caption(_told(run, note))
+
+
+def show_notes(experiment: Experiment, notes: Sequence[str]) -> None:
+    """Show notes on a run of `experiment`; those that are known before it has ended stay in their place."""
+    for note in notes:
+        st.caption(f":material/info: {sentence(naming.readable(experiment, note))}")
 
 
 def _told(run: Run, text: str) -> str:

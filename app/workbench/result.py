@@ -156,7 +156,8 @@ def show_run_in_progress(experiment: Experiment, under_way: UnderWay) -> None:
     """Show the first run in progress in the layout of a finished one, so that nothing moves when it finishes."""
     with st.container(key="head"):
         under_way.head()
-    st.container()  # for its remarks
+    with st.container():  # one element, as when it has ended
+        under_way.line()
     figures.await_them(experiment)
     with st.container():
         under_way.curves([])

@@ -57,7 +57,8 @@ def choose() -> tuple[Experiment | None, str]:
             with st.container(key="run-does"):
                 st.markdown(f":small[{_what_run_does(experiment, waits)}]")
         shown = session.run_on_page()
-        for note in experiment.notes if experiment and not refusal else ():
+        asked = st.session_state.asked if st.session_state.get("job") else None
+        for note in experiment.notes if experiment and not refusal and experiment != asked else ():
             if not shown or note not in shown.notes:  # otherwise the page says it above the run's figures
                 st.markdown(f":small[:material/info: {escape_markdown(note)}]")
     if opened:
