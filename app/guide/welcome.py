@@ -10,7 +10,6 @@ from app.session import session
 from experiments.specification.experiment import Experiment
 from tracing import IDLE
 
-LANES = 600  # px of the lanes of four machines, of what they learn and its explanation, and of the cards below
 IDLING = ", hatched while it is **idle**"
 HEARD = ("tour", "axis", "log", "at_once", "embed", "embed_options")  # parameters that choose no experiment
 
@@ -47,9 +46,10 @@ def show(folder: str) -> bool:
             f"{whose} a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
             f"while it **updates** its model{IDLING if run.trace.busy()[:, IDLE].any() else ''}."
         )
-        st.fragment(pictures.lanes)(folder, play=deck.is_answer(run) if deck.answers() else first())
-        with st.container(key="cards"):
-            return deck.draw(run)
+        with _lanes():
+            st.fragment(pictures.lanes)(folder, play=deck.is_answer(run) if deck.answers() else first())
+            with st.container(key="cards"):
+                return deck.draw(run)
 
 
 def draw_placeholder(say_progress: Callable[[], None]) -> None:
@@ -60,7 +60,7 @@ def draw_placeholder(say_progress: Callable[[], None]) -> None:
             "Each machine will have a lane here that shows what it **computes**, when it **talks**, and how it "
             "**waits**."
         )
-        with st.container(height=LANES, border=False):
+        with _lanes():
             say_progress()
 
 
@@ -72,6 +72,11 @@ def _title() -> None:
             "Close", key="leave", icon=":material/close:", type="tertiary", on_click=_leave,
             help="Close this introduction.",
         )  # fmt: skip
+
+
+def _lanes():
+    """Return a container as high as four lanes, what is learned, and the cards (style.css), before they come, too."""
+    return st.container(key="first-lanes", gap="small")
 
 
 def _words(text: str) -> None:
