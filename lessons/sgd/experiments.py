@@ -345,7 +345,7 @@ TURNED = {
     "sgd": (2 / (1 + 1 / 100),),
     "momentum": (4 / (1 + 1 / 10) ** 2,),
     "adagrad": (0.125, 0.5, 2.0, 8.0, 32.0),
-    "adam": (0.05, 0.3, 1.8, 10.8),
+    "adam": (0.008, 0.05, 0.3, 1.8, 10.8),
 }  # rates tried; those of the first two are the best in theory
 LOWER = 1e-6  # of the loss at the start
 CONDITION, MOST = 100, 800  # of the valley; steps
@@ -375,8 +375,8 @@ NARROW = "adam, condition 10,000"
 )
 def turned_valley(run):
     """A bowl of condition 100 without noise, from a random start; its axes are the coordinates, or they are turned by a
-    random rotation. SGD and heavy ball have the rates that are best in theory; AdaGrad has the best of
-    five rates and Adam of four, a factor of four or six apart. The last bars are Adam's in a valley of condition
+    random rotation. SGD and heavy ball have the rates that are best in theory; AdaGrad and Adam
+    have the best of five rates, a factor of four or six apart. The last bars are Adam's in a valley of condition
     10,000."""
     dice = np.random.default_rng(run.seed)
     start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
