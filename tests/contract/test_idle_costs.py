@@ -17,6 +17,7 @@ from cluster.devices import Device
 from cluster.faults import NONE, Faults
 from cluster.network import Link, Network
 from lessons.survey import costs, idle, models
+from tests.tiers import slow_except
 from tests.training import Spread, WideChain, pay, train
 from tracing import COMPUTE, UPDATE
 from workloads.layers import Dense
@@ -30,6 +31,8 @@ IDEAL = Network(Link(0.0, 1e30), Link(0.0, 1e30))
 DEVICE = Device(1e9, 1e30, 0.0)
 SMALL = 0.02  # what updates, losses and auxiliary networks take
 QUICK = ("sync_sgd", "backup", "easgd", "ssp", "gpipe", "zb_h1", "layer_wise", "pipedream", "ddg")
+PARALLEL = [name for name in algorithms.names() if algorithms.family(name) != "sequential"]
+DRAINED = [name for name in filter(idle.is_drained, algorithms.names()) if name != "three_d"]
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,6 @@ class EvenChain(WideChain):
 
     def __reduce__(self):
         return EvenChain, self.arguments
-
-
-def marked(names):
-    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in names]
 
 
 def run(name, workers, layers=LAYERS, slow=False, **settings):
@@ -106,7 +105,7 @@ def formula(name, quantity):
     return of
 
 
-@pytest.mark.parametrize("name", marked(name for name in algorithms.names() if algorithms.family(name) != "sequential"))
+@pytest.mark.parametrize("name", slow_except(QUICK, PARALLEL))
 def test_workers_idle_as_the_table_says(name):
     of = formula(name, "idle")
     sizes = (4,) if name in ("three_d", "zb_h2", "dualpipe", "dualpipe_v") else (2, 4)
@@ -115,16 +114,14 @@ def test_workers_idle_as_the_table_says(name):
         assert measured == pytest.approx(of.evaluate("idle", values(name, workers)), abs=SMALL), workers
 
 
-@pytest.mark.parametrize("name", marked(name for name in algorithms.names() if algorithms.family(name) != "sequential"))
+@pytest.mark.parametrize("name", slow_except(QUICK, PARALLEL))
 def test_others_wait_for_a_worker_twice_as_slow_as_the_table_says(name):
     of = formula(name, "late")
     measured = idle_share(run(name, 4, slow=True), but_first=True, whole_run=name == "one_shot")
     assert measured == pytest.approx(of.evaluate("late", values(name, 4)), abs=SMALL)
 
 
-@pytest.mark.parametrize(
-    "name", marked(name for name in filter(idle.is_drained, algorithms.names()) if name != "three_d")
-)
+@pytest.mark.parametrize("name", slow_except(QUICK, DRAINED))
 def test_a_pipeline_with_one_stage_twice_as_long_idles_as_the_list_simulator_says(name):
     stages, chunks = 4 * costs.stages_per_rank(name), int(values(name, 4)["M"])
     equal = costs.every()[name].evaluate("idle", values(name, 4))

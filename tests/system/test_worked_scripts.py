@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -14,7 +15,9 @@ FOLDER = ROOT / "docs" / "scripts"
 NAMES = sorted(path.name for path in FOLDER.glob("*.py"))
 
 
+@cache
 def printed(name: str, ranks: int):
+    """Return the run of a script and the lines that it printed; several tests look at one run."""
     lines = []
     run = simulate(FOLDER / name, ranks, on_line=lambda rank, line: lines.append(line))
     return run, lines

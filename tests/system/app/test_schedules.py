@@ -21,6 +21,7 @@ from experiments.viewer.canvases import schedule
 from experiments.viewer.column_codec import unpack
 from tests.patience import PATIENCE
 from tests.quotes import quote
+from tests.tiers import slow_except
 
 
 def view():
@@ -61,7 +62,7 @@ def refusals(page) -> str:
     return " ".join(element.value for element in page.error)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_except(6, NAMES))
 def test_every_schedule_is_drawn_and_measured(page, name):
     opened = page(schedule_a=name)
     assert not opened.exception and not opened.error

@@ -23,6 +23,7 @@ from lessons.figure import figure
 from lessons.grading.sheet import Sheet
 from tests.book import unfolded
 from tests.patience import PATIENCE
+from tests.tiers import slow_except
 
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTERS = [one.name for one in lessons.written_chapters()]
@@ -120,8 +121,11 @@ def test_a_chapter_shows_all_of_its_text_figures_and_sources(book, name):
     ]
 
 
-@pytest.mark.parametrize("part", list(PARTS))
-@pytest.mark.parametrize("name", CHAPTERS)
+EVERY_PART = [(name, part) for name in CHAPTERS for part in PARTS]
+ONE_PART_EACH = [(name, [*PARTS][n % len(PARTS)]) for n, name in enumerate(CHAPTERS)]
+
+
+@pytest.mark.parametrize(("name", "part"), slow_except(ONE_PART_EACH, EVERY_PART))
 def test_every_part_of_a_chapter_opens(book, name, part):
     page = book(chapter=name, part=part)
     assert not page.exception and page.session_state.part == part
@@ -231,7 +235,7 @@ def test_a_chapter_chosen_at_the_side_is_not_undone_by_the_address_of_the_one_be
     assert page.session_state.chapter == "overlap" and dict(page.query_params) == {"chapter": "overlap"}
 
 
-@pytest.mark.parametrize("name", lessons.CHAPTERS)
+@pytest.mark.parametrize("name", slow_except(3, lessons.CHAPTERS))
 def test_a_chapter_begins_with_what_it_asks_and_ends_with_the_ways_on(book, name):
     page, chapter = book(chapter=name, everything="true"), lessons.chapter(name)
     assert not page.exception

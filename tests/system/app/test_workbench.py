@@ -30,6 +30,7 @@ from knobs import local
 from tests import fabricated
 from tests.patience import PATIENCE
 from tests.quotes import quote
+from tests.tiers import slow_except
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -127,13 +128,16 @@ def test_a_link_that_cannot_run_says_so_and_offers_what_can(page):
 
 @pytest.mark.parametrize(
     "query",
-    [
-        "algorithm=chimera&workers=5",
-        "algorithm=dualpipe&workers=12&slow=2:4",
-        "algorithm=dualpipe_v&workers=5",
-        "algorithm=pipedream_2bw&workers=12",
-        "algorithm=zb_h2&workers=7&crash=1:0.01",
-    ],
+    slow_except(
+        2,
+        [
+            "algorithm=chimera&workers=5",
+            "algorithm=dualpipe&workers=12&slow=2:4",
+            "algorithm=dualpipe_v&workers=5",
+            "algorithm=pipedream_2bw&workers=12",
+            "algorithm=zb_h2&workers=7&crash=1:0.01",
+        ],
+    ),
 )
 def test_a_pipeline_without_a_schedule_says_so_with_all_settings_open(page, query):
     opened = page(query)
@@ -302,24 +306,27 @@ def test_a_real_cluster_begins_with_its_own_network_and_emulates_what_is_chosen(
 
 @pytest.mark.parametrize(
     ("query", "words"),
-    [
-        ("algorithm=<script>alert(1)</script>", "algorithm"),
-        ("workers=999999999", "1 to 4096"),
-        ("workers=", "Workers … 1 to 4096"),
-        ("workers=four", "Workers … 'four'"),
-        ("learning_rate=nan", "learning\\_rate … nan"),
-        ("nonsense=1", "'nonsense'"),
-        ("algorithm=easgd&n_push=3", "'n\\_push'"),
-        ("compression=topk", "did you mean top\\_k?"),
-        ("density=0.1", "'density'"),
-        ("compression=top_k&density=2", "density … '2' … above 0 to 1"),
-        ("algorithm=easgd&compression=top_k", "easgd … compress"),
-        ("slow=9:3", "no rank 9"),
-        ("network=carrier pigeon", "carrier pigeon"),
-        ("workload=text&file=/etc/passwd", "link … file"),
-        ("workload=mnist&folder=/etc", "link … folder"),
-        ("workers=8&" + "x" * 9000 + "=1", "characters"),
-    ],
+    slow_except(
+        5,
+        [
+            ("algorithm=<script>alert(1)</script>", "algorithm"),
+            ("workers=999999999", "1 to 4096"),
+            ("workers=", "Workers … 1 to 4096"),
+            ("workers=four", "Workers … 'four'"),
+            ("learning_rate=nan", "learning\\_rate … nan"),
+            ("nonsense=1", "'nonsense'"),
+            ("algorithm=easgd&n_push=3", "'n\\_push'"),
+            ("compression=topk", "did you mean top\\_k?"),
+            ("density=0.1", "'density'"),
+            ("compression=top_k&density=2", "density … '2' … above 0 to 1"),
+            ("algorithm=easgd&compression=top_k", "easgd … compress"),
+            ("slow=9:3", "no rank 9"),
+            ("network=carrier pigeon", "carrier pigeon"),
+            ("workload=text&file=/etc/passwd", "link … file"),
+            ("workload=mnist&folder=/etc", "link … folder"),
+            ("workers=8&" + "x" * 9000 + "=1", "characters"),
+        ],
+    ),
 )
 def test_a_link_that_cannot_be_read_says_so_in_one_sentence(page, stored, query, words):
     stored(Experiment())
@@ -330,7 +337,7 @@ def test_a_link_that_cannot_be_read_says_so_in_one_sentence(page, stored, query,
     assert opened.metric
 
 
-@pytest.mark.parametrize("pin", ["../../etc/passwd", "%00", "a" * 5000, "0123456789abcdef-gone", ",,,"])
+@pytest.mark.parametrize("pin", slow_except(2, ["../../etc/passwd", "%00", "a" * 5000, "0123456789abcdef-gone", ",,,"]))
 def test_a_hostile_list_of_pinned_runs_does_no_harm(page, stored, pin):
     stored(Experiment())
     opened = page(f"pin={pin}&axis=sideways&log=perhaps&source=maybe")
@@ -435,7 +442,7 @@ def test_the_other_meanings_of_delay_lead_to_algorithms_that_have_them(page, sto
         assert f"late-{field}" not in widgets(opened)
 
 
-@pytest.mark.parametrize("name", compression.COMPRESSIONS)
+@pytest.mark.parametrize("name", slow_except(("top_k", "power_sgd"), compression.COMPRESSIONS))
 def test_a_compression_brings_its_settings_and_its_idea(page, stored, name):
     stored(Experiment())
     opened = page()
@@ -500,7 +507,7 @@ def test_another_workload_brings_its_own_settings(page, stored):
     assert address(opened) == Experiment(workload="quadratic")
 
 
-@pytest.mark.parametrize("name", workloads.WORKLOADS)
+@pytest.mark.parametrize("name", slow_except(("quadratic", "table", "text"), workloads.WORKLOADS))
 def test_every_setting_of_a_workload_in_force_has_a_widget_but_for_files_of_the_machine(page, stored, name):
     stored(Experiment())
     opened = page("workload=table" if name == "table" else "")  # in the menu it opens another page
@@ -643,7 +650,7 @@ def test_a_synchronous_run_says_why_there_is_no_staleness(page, stored):
     assert "is synchronous: every update is computed from the newest parameters" in said(opened.run())
 
 
-@pytest.mark.parametrize("tab", pictures.TABS)
+@pytest.mark.parametrize("tab", slow_except(2, pictures.TABS))
 def test_only_the_part_that_is_looked_at_is_drawn(page, stored, tab):
     stored(Experiment(algorithm="easgd"))
     opened = page("algorithm=easgd")

@@ -10,6 +10,7 @@ from experiments.specification.experiment import Experiment
 from experiments.viewer import canvases
 from experiments.viewer.canvases import timeline
 from tests.chromium import NEEDED
+from tests.tiers import slow_except
 
 pytest.importorskip("playwright.sync_api")
 
@@ -52,7 +53,7 @@ def foresee(page):
     return foreseen
 
 
-@pytest.mark.parametrize("algorithm", CLOSE)
+@pytest.mark.parametrize("algorithm", slow_except(("sync_sgd", "easgd", "gpipe", "pipedream"), CLOSE))
 def test_a_slower_rank_and_a_longer_latency_take_as_long_as_predicted(foresee, algorithm):
     base = Experiment.of({"algorithm": algorithm, **SHORT})
     before, last = run(base), base.ranks - 1
@@ -76,7 +77,10 @@ def test_a_prediction_starts_from_the_trouble_that_is_there(foresee):
     assert max(eased["ends"]) == pytest.approx(run(base.change(slow="1:2")).summary["seconds"], rel=0.04)
 
 
-@pytest.mark.parametrize("algorithm", ["sync_sgd", "local_sgd", "dpsgd", "gpipe", "asgd", "easgd"])
+@pytest.mark.parametrize(
+    "algorithm",
+    slow_except(("sync_sgd", "gpipe", "asgd"), ["sync_sgd", "local_sgd", "dpsgd", "gpipe", "asgd", "easgd"]),
+)
 def test_those_who_wait_for_a_lost_rank_forever_are_those_that_stop(foresee, algorithm):
     base = Experiment.of({"algorithm": algorithm, **SHORT})
     before, last = run(base), base.ranks - 1

@@ -14,6 +14,7 @@ from lessons.bugs import recorded, score
 from lessons.bugs.mutant import find, mechanisms, mutants
 from lessons.cli.main import main
 from lessons.progress import ReaderProgress
+from tests.tiers import slow_except
 
 NAMES = [one.name for one in mutants()]
 
@@ -55,7 +56,7 @@ def test_a_measured_quantity_that_is_no_number_is_not_told_as_zero():
     assert recorded.Pair(values, {}, {}).table == [("staleness factor", "1.5", "not finite")]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_except(5, NAMES))
 def test_without_its_mistake_a_mutant_is_the_module_of_the_catalogue_bit_for_bit(name):
     mutant = find(name)
     worker = algorithms.find(mutant.experiment["algorithm"]).worker

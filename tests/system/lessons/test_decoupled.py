@@ -9,6 +9,7 @@ from lessons.decoupled.experiments import WIDE
 from lessons.grading.grader import grade
 from lessons.seeds import Seeded
 from tests.system.lessons.near_misses import begun, lost, solution
+from tests.tiers import slow_except
 
 CHAPTER = lessons.chapter("decoupled")
 TEMPLATE = begun("decoupled")
@@ -23,10 +24,12 @@ UPDATED, LEARNED, APART, WAITS, KEPT, SENT = [
 COST = [WAITS, KEPT, SENT]
 
 
+@pytest.mark.slow
 def test_back_propagation_learns_too_little_in_these_steps_for_its_cost_to_count():
     assert lost("decoupled", TEMPLATE) == (31, [APART, *COST])
 
 
+@pytest.mark.slow
 def test_an_error_that_is_sent_down_and_that_nobody_takes_loses_the_mark_for_bytes():
     sends = "    dx, g = task.backward(w, dy, batch)\n        if not first:\n            comm.send(dx, comm.rank - 1)\n"
     score, marks = lost("decoupled", solution("decoupled", ("    _, g = task.backward(w, dy, batch)\n", sends)))
@@ -54,6 +57,7 @@ def test_a_lower_module_that_learns_nothing_is_named():
     assert report.score <= 31 and report.marks[1].observed.startswith("module 1 went backward with an error")
 
 
+@pytest.mark.slow
 def test_a_classifier_that_is_never_taught_loses_the_mark_for_learning():
     report = grade(CHAPTER, solution("decoupled", ("    a = a - s.learning_rate * ga\n", "")), seed=5)
     assert [mark.name for mark in report.marks if not mark.earned] == [LEARNED] and report.score == 81
@@ -67,6 +71,7 @@ def test_a_classifier_of_zeros_teaches_nothing_and_its_module_earns_nothing_for_
     assert lost("decoupled", solution("decoupled", heads, idle)) == (12, [LEARNED, APART, *COST])
 
 
+@pytest.mark.slow
 def test_a_module_that_leaves_out_one_mini_batch_loses_every_mark():
     updates = "        w = w - s.learning_rate * g\n        task.report(w)\n"
     left_out = (
@@ -101,6 +106,7 @@ def module(comm, task, s):
 '''
 
 
+@pytest.mark.slow
 def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
     _, marks = lost("decoupled", OLD)
     assert KEPT in marks and SENT in marks and LEARNED not in marks and UPDATED not in marks
@@ -108,30 +114,37 @@ def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
-    [
-        ("return dy, a", "return dy[:1], a", "got an error of shape"),
-        ("w = w - s.learning_rate * g", "w = w - 2 * s.learning_rate * g", "is not w - learning_rate"),
-        (
-            "None if first else comm.recv(comm.rank - 1)",
-            "None if first else 0 * comm.recv(comm.rank - 1)",
-            "but not with",
-        ),
-        ("a = None if last else task.head()", "a = task.head()", "it has the loss itself, and takes no classifier"),
-        (
-            "        task.report(w)\n",
-            "",
-            "the forward of mini-batch 1 on module . was given weights that were not reported",
-        ),
-        (
-            "task.backward(w, dy",
-            "task.backward(0 * w, dy",
-            "the backward of mini-batch 0 on module . was given weights",
-        ),
-        ("task.classify(a, y,", "task.classify(a, -y,", "classified something other than its y of mini-batch 0"),
-        ("task.forward(w, x, batch)", "task.forward(w, x, batch + 1)", "went forward with mini-batch 1; 0 was next"),
-        ("task.backward(w, dy, batch)", "task.backward(w, dy, batch + 1)", "mini-batch 1, which is not in flight"),
-        ("comm.send(y, comm.rank + 1)", "comm.send(y, 0)", "not its neighbour|expected an array, to a neighbour"),
-    ],
+    slow_except(
+        2,
+        [
+            ("return dy, a", "return dy[:1], a", "got an error of shape"),
+            ("w = w - s.learning_rate * g", "w = w - 2 * s.learning_rate * g", "is not w - learning_rate"),
+            (
+                "None if first else comm.recv(comm.rank - 1)",
+                "None if first else 0 * comm.recv(comm.rank - 1)",
+                "but not with",
+            ),
+            ("a = None if last else task.head()", "a = task.head()", "it has the loss itself, and takes no classifier"),
+            (
+                "        task.report(w)\n",
+                "",
+                "the forward of mini-batch 1 on module . was given weights that were not reported",
+            ),
+            (
+                "task.backward(w, dy",
+                "task.backward(0 * w, dy",
+                "the backward of mini-batch 0 on module . was given weights",
+            ),
+            ("task.classify(a, y,", "task.classify(a, -y,", "classified something other than its y of mini-batch 0"),
+            (
+                "task.forward(w, x, batch)",
+                "task.forward(w, x, batch + 1)",
+                "went forward with mini-batch 1; 0 was next",
+            ),
+            ("task.backward(w, dy, batch)", "task.backward(w, dy, batch + 1)", "mini-batch 1, which is not in flight"),
+            ("comm.send(y, comm.rank + 1)", "comm.send(y, 0)", "not its neighbour|expected an array, to a neighbour"),
+        ],
+    ),
 )
 def test_a_mistake_is_told_in_a_sentence(old, new, said):
     assert re.search(said, grade(CHAPTER, solution("decoupled", (old, new)), seed=5).error)

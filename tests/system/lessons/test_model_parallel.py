@@ -7,6 +7,7 @@ import pytest
 import lessons
 from lessons.grading.grader import grade
 from tests.system.lessons.near_misses import begun, lost, solution
+from tests.tiers import slow_except
 
 CHAPTER = lessons.chapter("model_parallel")
 RIGHT, HELD, FORWARD, BACK, SENT, TIME, GENERAL = [
@@ -45,7 +46,10 @@ def test_a_near_miss_loses_its_marks(changes, marks):
 
 @pytest.mark.parametrize(
     ("old", "new", "marks"),
-    [(TOTAL, "y @ v", [RIGHT, FORWARD, SENT, TIME, GENERAL]), (DX, "dy @ u.T", [RIGHT, BACK, SENT, TIME, GENERAL])],
+    slow_except(
+        1,
+        [(TOTAL, "y @ v", [RIGHT, FORWARD, SENT, TIME, GENERAL]), (DX, "dy @ u.T", [RIGHT, BACK, SENT, TIME, GENERAL])],
+    ),
 )
 def test_a_sum_that_is_left_out_on_one_way_leaves_the_marks_for_the_part_and_the_other_way(old, new, marks):
     assert lost("model_parallel", solution("model_parallel", (old, new))) == (35, marks)
@@ -58,13 +62,16 @@ def test_ranks_that_sum_nothing_either_way_earn_the_mark_for_their_part_alone():
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
-        ("dy = dz @ v.T * (y > 0)", "dy = dz @ v.T"),
-        ("(y.T @ dz).ravel()", "(y.T @ dz).ravel() / comm.size"),
-        (G, G.replace("* g", "* 0.99 * g")),
-        ("    return w\n", "    return 0 * w\n"),
-        ("task.report(w)", "task.report(1.001 * w)"),
-    ],
+    slow_except(
+        1,
+        [
+            ("dy = dz @ v.T * (y > 0)", "dy = dz @ v.T"),
+            ("(y.T @ dz).ravel()", "(y.T @ dz).ravel() / comm.size"),
+            (G, G.replace("* g", "* 0.99 * g")),
+            ("    return w\n", "    return 0 * w\n"),
+            ("task.report(w)", "task.report(1.001 * w)"),
+        ],
+    ),
 )
 def test_other_numbers_than_those_of_the_whole_block_earn_nothing(old, new):
     assert lost("model_parallel", solution("model_parallel", (old, new))) == (0, ALL)
@@ -110,21 +117,32 @@ def test_weights_that_travel_in_place_of_activations_lose_the_marks_for_what_is_
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
-    [
-        ("w = task.start(", "task.start(rows.ravel())\n    w = task.start(", r"called task\.start\(places\) twice"),
-        ("[columns.ravel(), rows.ravel()]", "[columns.ravel(), columns.ravel()]", "must be distinct, and from 0 to"),
-        ("np.concatenate([columns.ravel(), rows.ravel()])", "", "takes the places of the numbers"),
-        ("task.backward(w, dx)", "pass", "called task.report where task.backward was next"),
-        ("dz = task.classify(z)", "task.classify(z)\n        dz = task.classify(z)", "where task.backward was next"),
-        ("task.report(w)", "comm.send(w, 0)", "there is no comm.send here"),
-        ("all_reduce((y @ v)", "all_reduce((y @ v).astype(np.float16)", "ranks cannot reduce float16"),
-        (".reshape(x.shape)", "", r"handed over a z of shape \(\d+,\); expected floats of shape"),
-        (
-            "    w = task",
-            "    comm.all_gather(rows)\n    w = task",
-            "exchanged something before the first task.forward",
-        ),
-    ],
+    slow_except(
+        2,
+        [
+            ("w = task.start(", "task.start(rows.ravel())\n    w = task.start(", r"called task\.start\(places\) twice"),
+            (
+                "[columns.ravel(), rows.ravel()]",
+                "[columns.ravel(), columns.ravel()]",
+                "must be distinct, and from 0 to",
+            ),
+            ("np.concatenate([columns.ravel(), rows.ravel()])", "", "takes the places of the numbers"),
+            ("task.backward(w, dx)", "pass", "called task.report where task.backward was next"),
+            (
+                "dz = task.classify(z)",
+                "task.classify(z)\n        dz = task.classify(z)",
+                "where task.backward was next",
+            ),
+            ("task.report(w)", "comm.send(w, 0)", "there is no comm.send here"),
+            ("all_reduce((y @ v)", "all_reduce((y @ v).astype(np.float16)", "ranks cannot reduce float16"),
+            (".reshape(x.shape)", "", r"handed over a z of shape \(\d+,\); expected floats of shape"),
+            (
+                "    w = task",
+                "    comm.all_gather(rows)\n    w = task",
+                "exchanged something before the first task.forward",
+            ),
+        ],
+    ),
 )
 def test_who_goes_past_the_ledger_is_told_and_earns_nothing(old, new, said):
     report = grade(CHAPTER, solution("model_parallel", (old, new)), seed=5)
