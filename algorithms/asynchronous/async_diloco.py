@@ -33,7 +33,7 @@ class Settings(Knobs):
     outer_rate: float = knob(0.7, "step size of the server", gt=0, le=100)
     outer_momentum: float = knob(0.3, "mu, decay of the server's momentum", ge=0, lt=1)
     buffer: int | None = knob(
-        None, "B, pushes between two changes of the server's momentum; auto is the number of workers", ge=1, le=4096
+        None, "B, pushes between two changes of the server's momentum", none="as many as workers", ge=1, le=4096
     )
     early_share: float = knob(0.0, "c, share of the momentum's step taken at every push; at most 1 / B", ge=0, le=1)
     quorum: int = knob(1, "pushes that are applied before any of them is answered", ge=1, le=4096, unit="pushes")

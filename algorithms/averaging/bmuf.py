@@ -35,7 +35,7 @@ class Settings(Knobs):
     period: int = knob(5, "local steps per block", ge=1, le=10_000, unit="steps", postpones=True)
     form: Literal["classical", "nesterov", "nesterov_code"] = knob("nesterov", "block momentum's form")
     block_momentum: float | None = knob(
-        None, "bm, fraction of a block's step carried into the next; auto is 1 - 1 / workers", ge=0, lt=1
+        None, "bm, fraction of a block's step carried into the next", none="1 - 1 / workers", ge=0, lt=1
     )
     block_rate: float = knob(
         1.0, "zeta, step size between blocks; 1 applies the workers' mean displacement as it is", gt=0, le=100

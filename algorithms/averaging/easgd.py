@@ -32,7 +32,7 @@ CENTRE = 0
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     pull: float | None = knob(
-        None, "a, strength of the spring between replica and centre; auto is 0.9 / workers", ge=0, le=2
+        None, "a, strength of the spring between replica and centre", none="0.9 / workers", ge=0, le=2
     )
     period: int = knob(4, "gradient steps between visits", ge=1, le=10_000, unit="steps", postpones=True)
     synchronous: bool = knob(False, "let all replicas visit at once, each with a copy of the centre")

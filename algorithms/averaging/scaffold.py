@@ -34,7 +34,7 @@ class Settings(Knobs):
         "scaffold", "average (FedAvg), with a spring to the common model (FedProx), or with control variates (SCAFFOLD)"
     )
     period: int = knob(10, "H, steps that a worker takes in a round", ge=1, le=10_000, unit="steps", postpones=True)
-    sampled: int | None = knob(None, "number of workers that train in a round; auto is all of them", ge=1, le=4096)
+    sampled: int | None = knob(None, "number of workers that train in a round", none="all of them", ge=1, le=4096)
     outer_rate: float = knob(1.0, "step size of the common model towards the workers' mean", gt=0, le=100)
     prox: float = knob(0.1, "mu, stiffness of the spring to the common model", when={"kind": ("prox",)}, ge=0, le=1000)
 

@@ -45,7 +45,7 @@ class Settings(Knobs):
     learning_rate: float = knob(1.0, "step length tried first; 1 is the quasi-Newton step", gt=0, le=1000)
     shards: int = knob(1, "servers that all vectors are sharded over", ge=1, le=256)
     memory: int = knob(10, "m, past steps the direction is computed from; 0 is steepest descent", ge=0, le=100)
-    portion: int | None = knob(None, "samples assigned at a time; auto: a quarter of a worker's share", ge=1, le=10**7)
+    portion: int | None = knob(None, "samples assigned at a time", none="a quarter of a worker's share", ge=1, le=10**7)
     every: int = knob(4, "portions a worker accumulates before pushing their sum", ge=1, le=10_000)
     backups: bool = knob(True, "assign portions twice near the end; the first to finish counts")
 

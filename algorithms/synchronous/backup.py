@@ -28,7 +28,7 @@ END = None  # sent along with the last w
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     backups: int | None = knob(
-        None, "b, workers each step does not wait for; auto is one in 25, at least one", ge=0, le=4095
+        None, "b, workers each step does not wait for", none="one in 25, at least one", ge=0, le=4095
     )
     update: Rule = knob("sgd", "optimiser of the server, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)

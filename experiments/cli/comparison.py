@@ -8,17 +8,20 @@ from typing import Any
 from experiments.cli import show
 from experiments.cli.console import wrap
 from experiments.runs import store
-from experiments.runs.agreement import agreement, verdict
+from experiments.runs.agreement import agreement, is_expected, verdict
 from experiments.runs.compare import compare, over_seeds
 from experiments.runs.figures import LAST
 from experiments.runs.record import Run
 from experiments.runs.scaling import scaling
 from experiments.runs.seeds import SeedFigure, differ_in_seed
+from experiments.wording import naming, units
+from experiments.wording.place import place
 from experiments.wording.units import DIVERGED
 
-HEADS = {**show.HEADS, "bytes": "traffic", "flops": "computed"}
+HEADS = {**show.HEADS, "bytes": "traffic", "flops": "computed", "update": "optimiser"}
 NONE = "none"  # shown for a run without slow, pause or crash
 SHORT = 8  # characters of a run's name
+FAULTS = ("slow", "pause", "crash")  # shown as the options have them, by rank
 ALIKE = ("status", "samples", "updates", "steps")  # moved below the table if all rows have the same value
 
 
@@ -33,7 +36,8 @@ def side_by_side(
     """Return a table of the runs that fits the terminal, or JSON: a row per run, or with `seeds` one per group of
     seeds.
 
-    With `agreements`, also say whether each later run is the same training as the first. `axes` are the settings that a
+    With `agreements`, also say whether each later run is the same training as the first, unless their algorithms part
+    where nobody expects otherwise. `axes` are the settings that a
     sweep has varied: if workers are among them, rows have speed-up and efficiency.
     """
     names = [folder.name for folder in folders] if as_json or seeds else short_names(folders)
@@ -54,9 +58,7 @@ def side_by_side(
         return json.dumps(plain, indent=1)
     if not rows:
         return ""
-    rows, alike = split_common_columns([fill_empty_cells(row) for row in rows])
-    told = [show.table(rows, keys=list(rows[0]).index("held_out_loss"), heads=HEADS)]
-    told += [wrap(alike, "  ")] if alike else []
+    told = describe(rows, runs)
     if scaled:
         told.append(wrap(_scaled_by(runs, axes), "  "))
     if seeds:
@@ -69,10 +71,29 @@ def side_by_side(
         told.append(
             wrap("some of these runs differ only in their seed; compare --seeds gives mean and spread over them")
         )
-    for name, found in zip(names[1:], judged, strict=False):
-        if found:
+    for run, name, found in zip(runs[1:], names[1:], judged, strict=False):
+        if found and (found.verdict != "parted" or is_expected(runs[0].experiment, run.experiment)):
             told.append(wrap(f"{name} and {names[0]}: {verdict(found)}", "  "))
     return "\n".join(told)
+
+
+def describe(rows: Sequence[dict[str, Any]], runs: Sequence[Run]) -> list[str]:
+    """Return the rows as a table that fits the terminal, settings first, and remarks on it: what a dash means, and what
+    is the same in all runs.
+    """
+    rows, alike = split_common_columns(rows, runs)
+    first_figure = next(name for name in rows[0] if name in ("seeds", "status", "held_out_loss"))
+    keys = list(rows[0]).index("held_out_loss")
+    told = [show.table(rows, keys=keys, heads=heads(runs), gap=first_figure)]
+    if any(value is None for row in rows for name, value in row.items() if name != "accuracy_error"):
+        told.append("–: the run has no such setting or figure")
+    return [*told, *([wrap(alike, "  ")] if alike else [])]
+
+
+def heads(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the heads of the columns whose names are unclear; time is virtual if all runs are simulated."""
+    virtual = all(run.experiment.cluster == "simulated" for run in runs)
+    return {**HEADS, "seconds": "virtual time"} if virtual else HEADS
 
 
 def _scaled_by(runs: Sequence[Run], axes: Sequence[str]) -> str:
@@ -93,8 +114,9 @@ def fill_empty_cells(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, **dict.fromkeys(LAST, DIVERGED)} if row["status"] == DIVERGED else row
 
 
-def split_common_columns(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """Return the rows without columns that are empty or the same in all rows, and the latter as a sentence."""
+def split_common_columns(rows: Sequence[dict[str, Any]], runs: Sequence[Run]) -> tuple[list[dict[str, Any]], str]:
+    """Return the rows without columns that are empty or the same in all rows, and as a sentence what all runs share."""
+    rows = [fill_empty_cells(row) for row in rows]
     rows = [{name: row[name] for name in row if any(map(exists, (one[name] for one in rows)))} for row in rows]
     first = rows[0]
     same = [
@@ -102,9 +124,31 @@ def split_common_columns(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any
         for name in first
         if name in ALIKE and len(rows) > 1 and all(row[name] == first[name] for row in rows) and exists(first[name])
     ]
-    told = ", ".join(f"{show.head(name)} {show.cell(first, name)}" for name in same)
+    told = shared_settings(runs) if len(rows) > 1 else []
+    told += [f"{show.head(name)} {show.column([first], name)[0]}" for name in same]
     left = [{name: value for name, value in row.items() if name not in same} for row in rows]
-    return left, f"the same in all runs: {told}" if told else ""
+    return left, f"the same in all runs: {', '.join(told)}" if told else ""
+
+
+def shared_settings(runs: Sequence[Run]) -> list[str]:
+    """Return phrases for what the runs share: data, model, workers, cluster, faults, batch and learning rate."""
+    each = zip(*map(_settings, runs), strict=True)
+    return [some[0] for some in each if some[0] and len({*some}) == 1]
+
+
+def _settings(run: Run) -> list[str]:
+    """Return phrases for the main settings of a run, always in the same places; "" for one that it does not have."""
+    e = run.experiment
+    values = e.in_force()
+    return [
+        naming.data(e),
+        f"model {values['model']}" if "model" in values else "",
+        units.count_with_noun(e.workers, "worker"),
+        place(e.change(**dict.fromkeys(FAULTS)), run.gpus),
+        *(f"{kind} {values[kind]}" if values[kind] else "" for kind in FAULTS),
+        f"batch {values['batch']}" if "batch" in values else "",
+        f"learning rate {values['learning_rate']:g}" if "learning_rate" in values else "",
+    ]
 
 
 def short_names(folders: Sequence[Path]) -> list[str]:

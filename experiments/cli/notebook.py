@@ -17,7 +17,7 @@ from html import escape
 from typing import Any
 
 from experiments.cli import show
-from experiments.cli.comparison import split_common_columns
+from experiments.cli.comparison import describe, heads, split_common_columns
 from experiments.cli.progress_bar import Bar
 from experiments.cli.running import BEST, at_best, base_experiment, stoppable
 from experiments.execution.run import TIMEOUT
@@ -138,18 +138,14 @@ class Sweep(list[ShownRun]):
         return Page(self, [run_label(one.experiment, self.swept) for one in self])
 
     def __repr__(self) -> str:
-        if not self:
-            return "no runs"
-        rows, alike = split_common_columns(self.rows)
-        return "\n".join(filter(None, [show.table(rows), alike]))
+        return "\n".join(describe(self.rows, self)) if self else "no runs"
 
     def _repr_html_(self) -> str:
-        rows, alike = split_common_columns(self.rows) if self else ([{}], "no runs")
+        rows, alike = split_common_columns(self.rows, self) if self else ([{}], "no runs")
         names = [name for name in rows[0] if name != "accuracy_error"]
-        head = "".join(f"<th>{escape(show.head(name))}</th>" for name in names)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(show.cell(row, name))}</td>' for name in names)}</tr>" for row in rows
-        )
+        head = "".join(f"<th>{escape(show.head(name, heads(self)))}</th>" for name in names)
+        cells = zip(*(show.column(rows, name) for name in names), strict=True)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in line)}</tr>" for line in cells)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(alike)}</p>"
 
 

@@ -92,7 +92,7 @@ def _told(row: dict[str, Any]) -> dict[str, Any]:
 def _fit(rows: list[dict[str, Any]], wide: int) -> list[dict[str, Any]]:
     """Return the rows with each run's description shortened, so that the table fits into `wide` columns if possible."""
     others = [name for name in rows[0] if name != "what"]
-    room = wide - sum(2 + max(len(show.head(name)), *(len(show.cell(row, name)) for row in rows)) for name in others)
+    room = wide - sum(2 + max(len(show.head(name)), *map(len, show.column(rows, name))) for name in others)
     if room < LEAST:
         return rows
     return [{**row, "what": row["what"] if len(row["what"]) <= room else f"{row['what'][: room - 1]}…"} for row in rows]

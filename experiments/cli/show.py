@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -177,24 +177,28 @@ def table(
     keys: int = 0,
     wide: int | None = None,
     heads: Mapping[str, str] = HEADS,
+    gap: str = "",
 ) -> str:
     """Return rows with the same keys as aligned columns: the first `words` to the left, the others to the right.
 
-    If the table is wider than `wide` (default: the terminal) and the rows fit next to each other, rows become columns.
-    Otherwise the columns that do not fit continue below, after as many of the first `keys` columns as take at most half
-    the width.
+    If the table is wider than `wide` (default: the terminal) and the rows fit next to each other, rows become columns,
+    with an empty line before the figure called `gap`. Otherwise the columns that do not fit continue below, after as
+    many of the first `keys` columns as take at most half the width.
     """
     if not rows:
         return ""
     wide = width() if wide is None else wide
     names = [name for name in rows[0] if name != "accuracy_error"]  # which is printed after the accuracy
-    cells = [[head(name, heads) for name in names], *([cell(row, name) for name in names] for row in rows)]
+    columns = [[head(name, heads), *column(rows, name)] for name in names]
+    cells = [list(line) for line in zip(*columns, strict=True)]
     whole = align_columns(cells, words)
     if max(map(len, whole.splitlines())) <= wide:
         return whole
-    turned = align_columns([list(column) for column in zip(*cells, strict=True)], 1)
-    if len(rows) <= TURNED and max(map(len, turned.splitlines())) <= wide:
-        return turned
+    turned = align_columns(columns, 1).splitlines()
+    if len(rows) <= TURNED and max(map(len, turned)) <= wide:
+        if gap in names[1:]:
+            turned.insert(names.index(gap), "")
+        return "\n".join(turned)
     return below(cells, words, keys, wide)
 
 
@@ -227,11 +231,14 @@ def align_columns(cells: Sequence[Sequence[str]], words: int = 0) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def number(value: float | None, error: float | None = None) -> str:
-    """Return four digits, or all digits before the point; an en dash for None, and a word for a loss that diverged."""
+def number(value: float | None, error: float | None = None, decimals: int | None = None) -> str:
+    """Return four digits, or all digits before the point; an en dash for None, and a word for a loss that diverged.
+
+    With `decimals`, value and error have that many.
+    """
     if value is None:
         return "–"
-    return plus_minus(value, error, FOUR_DIGITS) if math.isfinite(value) else DIVERGED
+    return plus_minus(value, error, FOUR_DIGITS, decimals) if math.isfinite(value) else DIVERGED
 
 
 def microseconds(seconds: float | None) -> str:
@@ -243,9 +250,25 @@ def head(name: str, heads: Mapping[str, str] = HEADS) -> str:
     return heads.get(name, name.replace("_", " "))
 
 
-def cell(row: dict[str, Any], name: str) -> str:
+def column(rows: Sequence[dict[str, Any]], name: str) -> list[str]:
+    """Return the values of a column as text; those with errors have the same number of decimals."""
+    write: Callable[..., str] = WRITTEN.get(name, number)
+    if write in (number, percent):  # other units differ from row to row
+        scale = 100 if write is percent else 1
+        decimals = units.common_decimals(scale * (_error(row, name) or 0) for row in rows)
+        write = partial(write, decimals=decimals)
+    return [cell(row, name, write) for row in rows]
+
+
+def _error(row: dict[str, Any], name: str) -> float | None:
+    if isinstance(row[name], SeedFigure):
+        return row[name].std
+    return row.get("accuracy_error") if name == "accuracy" else None
+
+
+def cell(row: dict[str, Any], name: str, write: Callable[..., str]) -> str:
     """Return a value of a row as text, with its unit; over seeds the mean, and how many have it if not all do."""
-    value, write = row[name], WRITTEN.get(name, number)
+    value = row[name]
     if name == "seeds":
         return str(len(value))
     if isinstance(value, SeedFigure):
@@ -254,7 +277,7 @@ def cell(row: dict[str, Any], name: str) -> str:
     if value is None:
         return "–"
     if name == "accuracy":
-        return percent(value, row.get("accuracy_error"))
+        return write(value, row.get("accuracy_error"))
     return write(value) if isinstance(value, float) or (name in WRITTEN and isinstance(value, int)) else str(value)
 
 

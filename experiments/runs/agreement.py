@@ -9,12 +9,14 @@ earlier difference, or 320 times at an edge of stability. A different sample, ra
 it affects differ by hundreds to millions of eps at once.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from experiments.runs.difference import tolerance
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 from experiments.wording import units
 
 Verdict = Literal["bits", "rounding", "parted", "grown", "longer"]
@@ -76,6 +78,21 @@ def agreement(a: Run, b: Run) -> Agreement | None:
     counted = not ended and a.updates == b.updates == len(samples)
     word: Verdict = "parted" if at == 0 or apart[at] > SURE * before[at] else "grown"
     return Agreement(word, int(samples[at - 1]) if at else 0, at + 1 if counted else None, most, models, ended)
+
+
+def is_expected(a: Experiment, b: Experiment) -> bool:
+    """True if a reader may expect the two to be the same training: they have one algorithm, or one of their algorithms
+    claims to become the other with these settings.
+    """
+    return a.algorithm == b.algorithm or _claims(a, b) or _claims(b, a)
+
+
+def _claims(a: Experiment, b: Experiment) -> bool:
+    def has(e: Experiment, settings: Mapping[str, Any]) -> bool:
+        return all(e.settings.get(name) == value for name, value in settings.items())
+
+    claims = [one for one in a.method.equivalences if one.to == b.algorithm and (one.workers > 1 or a.workers == 1)]
+    return any(has(a, one.settings) and has(b, one.to_settings) for one in claims)
 
 
 def verdict(found: Agreement) -> str:

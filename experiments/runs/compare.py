@@ -7,20 +7,20 @@ from typing import Any
 from experiments.runs.figures import final_figure
 from experiments.runs.record import Run
 from experiments.runs.seeds import differ_in_seed, seed_figure
-from experiments.specification.experiment import Experiment
+from experiments.specification.experiment import Experiment, settings_of
+from knobs import meaning_of_none
 
 FIGURES = (
     *("held_out_loss", "accuracy", "accuracy_error", "r2", "samples", "updates", "seconds", "bytes", "flops"),
     *("loss", "steps", "samples_per_second", "staleness_mean"),
 )
-AUTO = "auto"
 
 
 def compare(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return one row per run: the settings in which the runs differ, its status, and its main figures."""
     return [
-        {**common, "status": run.status, **{name: run.summary.get(name) for name in FIGURES}, **others}
-        for (common, others), run in zip(differing(runs), runs, strict=True)
+        {**settings, "status": run.status, **{name: run.summary.get(name) for name in FIGURES}}
+        for settings, run in zip(differing(runs), runs, strict=True)
     ]
 
 
@@ -38,33 +38,37 @@ def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
     figures = [name for name in FIGURES if name != "accuracy_error"]
     return [
         {
-            **{name: value for name, value in common.items() if name != "seed"},
+            **{name: value for name, value in settings.items() if name != "seed"},
             "seeds": [run.experiment.seed for run in some],
             "status": _statuses(some),
             **{name: seed_figure(final_figure(run.status, run.summary, name) for run in some) for name in figures},
-            **others,
         }
-        for (common, others), some in zip(differing([some[0] for some in together]), together, strict=True)
+        for settings, some in zip(differing([some[0] for some in together]), together, strict=True)
     ]
 
 
-def differing(runs: Sequence[Run]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Return each run's settings that differ: those that all runs have, and those that only some have.
+def differing(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return each run's settings that differ, first those that all runs have.
 
-    The value is None for a setting that the run does not have, AUTO for one that its algorithm derives from others.
+    The value is None for a setting that the run does not have, and a phrase such as "0.9 / workers" for one that its
+    algorithm derives from others.
     """
     settings = [_chosen(run.experiment) for run in runs]
     names = list(dict.fromkeys(name for row in settings for name in row))
     apart = [name for name in names if any(row.get(name) != settings[0].get(name) for row in settings)]
     common = [name for name in apart if all(name in row for row in settings)]
     others = [name for name in apart if name not in common]
-    return [({name: row[name] for name in common}, {name: row.get(name) for name in others}) for row in settings]
+    return [{name: row.get(name) for name in (*common, *others)} for row in settings]
 
 
 def _chosen(e: Experiment) -> dict[str, Any]:
-    """Return all settings that have an effect; those left at None are AUTO."""
-    nested = {**e.settings, **e.coding, **e.data}
-    return {name: AUTO if value is None and name in nested else value for name, value in e.in_force().items()}
+    """Return all settings that have an effect; for those left at None, what that means."""
+    kinds = settings_of(e.algorithm, e.compression, e.workload)
+    owner = {name: kind for kind in kinds for name in kind.model_fields}
+    return {
+        name: meaning_of_none(owner[name], name) if value is None and name in owner else value
+        for name, value in e.in_force().items()
+    }
 
 
 def _statuses(runs: Sequence[Run]) -> str:

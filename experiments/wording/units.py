@@ -3,7 +3,7 @@
 import contextlib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -13,17 +13,31 @@ _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
-def plus_minus(value: float, error: float | None, alone: Callable[[float], str]) -> str:
+def plus_minus(value: float, error: float | None, alone: Callable[[float], str], decimals: int | None = None) -> str:
     """Return "0.2376 ± 0.0012": the error with two digits, and the value with the same number of decimals.
 
-    Without an error, or with one too small to be visible, return `alone(value)`.
+    With `decimals`, both have that many. Without an error, or with one too small to be visible, return `alone(value)`.
     """
     if not error or not math.isfinite(error) or error < 1e-6 * abs(value):
         return alone(value)
-    decimals = max(0, 1 - math.floor(math.log10(error)))
+    decimals = _decimals(error) if decimals is None else decimals
     if decimals > 6 or abs(value) >= 1e7:
         return f"{value:.4g} ± {error:.2g}"
     return f"{value:,.{decimals}f} ± {error:,.{decimals}f}"
+
+
+def common_decimals(errors: Iterable[float | None]) -> int | None:
+    """Return the fewest decimals that leave each error a digit, and one of them two; None if there are no errors.
+
+    >>> common_decimals([1.02, 0.98])
+    1
+    """
+    each = [_decimals(error) for error in errors if error and math.isfinite(error)]
+    return max(min(each), max(each) - 1) if each else None
+
+
+def _decimals(error: float) -> int:
+    return max(0, 1 - math.floor(math.log10(error)))
 
 
 def moment(iso: str) -> str:
@@ -95,9 +109,11 @@ def about(value: float) -> str:
     return f"{float(f'{scaled:.2g}'):g} {unit}"
 
 
-def percent(value: float, error: float | None = None) -> str:
-    """Return a fraction as per cent: 0.9306 is "93.1 %"."""
-    return f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %" if math.isfinite(value) else "-"
+def percent(value: float, error: float | None = None, decimals: int | None = None) -> str:
+    """Return a fraction as per cent: 0.9306 is "93.1 %"; with `decimals`, value and error have that many."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format, decimals)} %"
 
 
 def share(value: float) -> str:

@@ -115,6 +115,13 @@ def test_a_sweep_over_workers_has_its_speed_up_and_divides_a_global_batch():
         sweep("sync_sgd", workers=[1, 2], batch=8, global_batch=32)
 
 
+def test_a_sweep_has_the_words_of_the_command_line():
+    runs = sweep(["sync_sgd", "easgd"], workers=2, steps=2)
+    for text in (repr(runs), runs._repr_html_()):
+        assert all(word in text for word in ("traffic", "computed", "virtual time", "optimiser", "held-out loss"))
+        assert "bytes" not in text and "flops" not in text and "the same in all runs: handwritten digits" in text
+
+
 def test_a_sweep_of_something_else_has_no_speed_up():
     (row, _) = sweep("sync_sgd", batch=[4, 8], workers=2, steps=2).rows
     assert "speed_up" not in row

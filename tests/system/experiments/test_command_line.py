@@ -360,11 +360,41 @@ def test_a_comparison_tells_what_is_none_from_what_a_run_does_not_have(main, mon
     main("run", "asgd", *SMALL)
     monkeypatch.setenv("COLUMNS", "80")  # so that a run is a column
     out = main("compare", *(path.name for path in store.recent("runs")))[1]
-    rows = {words[0]: words[1:] for line in out.splitlines() if len(words := line.split()) == 3}
+    assert "\n–: the run has no such setting or figure\n" in out
+    rows = {words[0]: words[1:] for line in out.splitlines() if len(words := re.split(r" {2,}", line)) == 3}
     told = {name: dict(zip(rows["algorithm"], rows[name], strict=True)) for name in ("slow", "pull", "period")}
     assert told["slow"] == {"easgd": "1:2", "asgd": "none"}
-    assert told["pull"] == {"easgd": "auto", "asgd": "–"}, "0.9 / workers, and no such setting"
+    assert told["pull"] == {"easgd": "0.9 / workers", "asgd": "–"}, "what the default stands for, and no such setting"
     assert told["period"]["asgd"] == "–"
+
+
+def test_a_comparison_separates_settings_from_figures_and_says_what_all_runs_share(main, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = main("sweep", "easgd,sync_sgd", *SMALL, "--slow", "1:4")[1]
+    settings, figures = (re.findall(r"(?m)^(\S+(?: \S+)*)  ", part) for part in out.split("\n\n"))
+    assert {"algorithm", "optimiser", "period"} <= {*settings} and "update" not in settings
+    assert {"held-out loss", "accuracy", "virtual time", "traffic"} <= {*figures}
+    shared = " ".join(out[out.index("the same in all runs: ") :].split())
+    words = ("handwritten digits", "model mlp", "2 workers", "simulated: 10GbE, laptop devices", "slow 1:4", "batch 32")
+    assert all(f"{one}, " in shared for one in words)
+    assert "learning rate" in main("sweep", "sync_sgd", *SMALL, "--network", "1GbE,10GbE")[1].partition("same in")[2]
+    rates = main("sweep", "sync_sgd", *SMALL, "--learning-rate", "0.1,0.2")[1]
+    assert "learning rate" in rates.partition("\n\n")[0] and "learning rate" not in rates.partition("\n\n")[2]
+    monkeypatch.delenv("COLUMNS")
+    real = main("sweep", "sync_sgd", *SMALL, "--cluster", "simulated,threads")[1]
+    assert "  time  " in real and "virtual time" not in real, "one of them has a clock of its own"
+
+
+def test_runs_of_two_algorithms_that_part_are_called_another_training_only_where_one_claims_to_be_the_other(main):
+    for words in (["sync_sgd"], ["easgd"], ["local_sgd", "--period", 1, "--seed", 1], ["local_sgd", "--period", 3]):
+        main("run", *words, *SMALL, "--learning-rate", 0.1)
+    longer, claims, easgd, sync = [path.name for path in store.recent("runs")]
+    told = {name: main("compare", sync, name)[1] for name in (longer, claims, easgd)}
+    assert {name: "not the same training" in out for name, out in told.items()} == {
+        longer: False,
+        claims: True,  # but for its seed, it would be
+        easgd: False,
+    }
 
 
 def test_a_sweep_over_seeds_shows_mean_and_standard_deviation_of_each_combination(main, monkeypatch):

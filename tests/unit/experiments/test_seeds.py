@@ -88,6 +88,15 @@ def test_an_error_has_two_digits_and_the_value_as_many_decimals(value, error, te
     assert plus_minus(value, error, lambda _: "alone") == text
 
 
+def test_values_of_one_column_have_the_same_number_of_decimals_and_every_error_has_a_digit():
+    rows = [{"accuracy": 0.961, "accuracy_error": 0.01021}, {"accuracy": 0.9639, "accuracy_error": 0.0098}]
+    assert show.column(rows, "accuracy") == ["96.1 ± 1.0 %", "96.4 ± 1.0 %"]
+    losses = [seed_figure(values) for values in ([0.1, 0.5], [0.2376, 0.2393], [0.25])]
+    rows = [{"held_out_loss": one, "seeds": one.values} for one in losses]
+    assert show.column(rows, "held_out_loss") == ["0.300 ± 0.283", "0.238 ± 0.001", "0.25"]
+    assert show.column(rows[:1], "held_out_loss") == ["0.30 ± 0.28"]
+
+
 def test_the_standard_error_of_an_accuracy_is_that_of_a_share_of_the_held_out_samples(made):
     one = made(E())
     assert one.standard_error(0.9) == pytest.approx((0.9 * 0.1 / one.held_out_samples) ** 0.5)
