@@ -33,6 +33,7 @@ PAGES = [
     st.Page(later("kernel_pages.kernels"), title="Kernels", url_path="kernels"),
     st.Page(later("upload"), title="Your own", url_path="own"),
     st.Page(later("network"), title="Simulated network", url_path="network"),
+    st.Page(later("plan"), title="Plan", url_path="plan"),
     st.Page(
         later("textbook.instructor"),
         title="For instructors",

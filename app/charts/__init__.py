@@ -6,13 +6,14 @@ units; the arrays stay in SI units.
 
     frame.py      what all of them share        progress.py   how runs compare
     ranks.py      who sent what to whom         roofline.py   how fast kernels are
-    sweep.py      what a setting does
+    sweep.py      what a setting does           published.py  predictions against published throughput
 
 Curves of runs and bars of ranks are described in experiments/viewer/, because reports have them, too.
 """
 
 from app.charts.frame import CONFIG
 from app.charts.progress import efficiency, scalings, speed_up, staleness, step_time
+from app.charts.published import published_dots
 from app.charts.ranks import LINKS, WIDEST, by_rank, rank_series, topology, traffic
 from app.charts.roofline import roofline
 from app.charts.sweep import Combinations, heat, outcome, overlaid

@@ -67,6 +67,8 @@ def plan_command(tokens: str, price: float | None, top: int, as_json: bool, **as
         console.say()
         console.say(show.table(layouts.memory_parts(answer.found), words=1, keys=1))
         console.say()
+        if pipeline := layouts.sketch_pipeline(answer.found):
+            console.say(console.prose(f"See its pipeline: {pipeline.command}"))
     for remark in layouts.remarks(answer, count, price):
         console.say(console.prose(remark))
 

@@ -10,22 +10,24 @@ import json
 import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from experiments.wording import sentences, units
-from theory.planner import language_model, search, setup
+from theory.planner import language_model, published, search, setup
 from theory.planner.language_model import LanguageModel
 from theory.planner.memory_use import TIGHT
 from theory.planner.search import Found
 from theory.planner.setup import GPUS, Layout, Setup, Software
-from theory.planner.step_time import StepTime, utilisation
+from theory.planner.step_time import StepPrices, StepTime, utilisation
 
 TOP = 10
 PLATEAU = 0.05  # layouts at most this much slower than the best count as equally good: the error is as large
 ERROR, WIDE_ERROR = 0.07, 0.12  # nine of ten published rows are within; likewise with tensor or pipeline parallelism
 SLOWEST_NETWORK = 200e9  # bytes/s of a node in the data
 BILLION = 1e9
+MODELS, DEVICES = tuple(language_model.PRESETS), tuple(GPUS)
 SHARDS = ("none", "state", "grads", "full")
 RECOMPUTED = ("", "light", "scores", "full")
 SLOW_WHEN_FULL = (
@@ -102,7 +104,7 @@ def find_layouts(request: Request) -> LayoutAnswer:
         raise ValueError(f"precision is {request.precision!r}; use bf16 or fp8.")
     fp8 = request.precision == "fp8"
     if fp8 and not gpu.fp8:
-        raise ValueError(f"the {name} has no 8-bit products; use --precision bf16.")
+        raise ValueError(f"the {name} has no 8-bit products; use bf16.")
     software = Software(setup.FLASH3, fp8, gradient_bytes=2 if fp8 else 4, reduce_bytes=2 if fp8 else 4)
     found = search.search(Setup(model, batch, gpu, Layout(), software), request.gpus)
     if name not in setup.MEASURED:
@@ -169,7 +171,7 @@ def title(answer: LayoutAnswer) -> str:
     return (
         f"{asked.model} ({units.number(model.parameters / BILLION)} billion parameters) on {units.count(asked.gpus)} "
         f"{answer.device}, {min(asked.per_node, asked.gpus)} per node; a batch of {units.count(answer.batch)} x "
-        f"{units.count(model.sequence)} = {_tokens(answer.batch * model.sequence)}"
+        f"{units.count(model.sequence)} = {tokens_text(answer.batch * model.sequence)}"
     )
 
 
@@ -281,11 +283,11 @@ def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | No
         days = tokens / (float(found.rates[0]) * answer.request.gpus) / 86400
         hours = days * 24 * answer.request.gpus
         cost = f", {units.number(hours * price)} at {price:g} an hour" if price else ""
-        told.append(f"{_tokens(tokens)} take {units.number(days)} days: {units.count(hours)} GPU hours{cost}.")
+        told.append(f"{tokens_text(tokens)} take {units.number(days)} days: {units.count(hours)} GPU hours{cost}.")
     return told
 
 
-def _tokens(count: float) -> str:
+def tokens_text(count: float) -> str:
     """Return a number of tokens: "4.19 million tokens"."""
     for scale, name in ((1e12, "trillion"), (BILLION, "billion"), (1e6, "million")):
         if count >= scale:
@@ -323,3 +325,84 @@ def _too_large(answer: LayoutAnswer) -> str:
         if (enough.shares <= 1).any():
             return f"{told} {units.count(gpus)} of these GPUs would hold it."
     return f"{told} More GPUs do not help; use some with more memory."
+
+
+class PipelineSketch(NamedTuple):
+    """The pipeline of a layout as a schedule with as few micro-batches as show its rhythm; a forward takes 1."""
+
+    schedule: str
+    ranks: int
+    chunks: int
+    pieces: int
+    backward: float
+    latency: float
+
+    @property
+    def command(self) -> str:
+        """The command that draws it."""
+        pieces = f" --pieces {self.pieces}" * (self.pieces > 1)
+        costs = f"--costs F=1,B={self.backward:g} --latency {self.latency:g}"
+        return f"lockstep schedule {self.schedule} --ranks {self.ranks} --chunks {self.chunks}{pieces} {costs}"
+
+
+def sketch_pipeline(found: Found, i: int = 0) -> PipelineSketch | None:
+    """Return the pipeline of a layout; None if it has none."""
+    at = found.setup.layout
+    ranks, pieces = int(at.pipeline[i]), int(at.pieces[i])
+    if ranks == 1:
+        return None
+    one = found.take(np.array([i]))
+    passes, time = StepPrices(one.setup).layer(), one.time
+    forward = float(passes.forward[0]) * float(np.ceil(one.setup.model.layers / ranks))
+    message = float(time.messages[0] / time.micro_batches[0]) / (2 * pieces)
+    chunks = min(int(time.micro_batches[0]), 2 * ranks)
+    backward = float(passes.backward[0] / passes.forward[0])
+    name = "interleaved" if pieces > 1 else "1f1b"
+    return PipelineSketch(name, ranks, chunks, pieces, round(backward, 2), round(message / forward, 3))
+
+
+# how good it is
+
+
+class Dot(NamedTuple):
+    """A published configuration, and its utilisation (MFU) as published and as predicted."""
+
+    source: str
+    name: str
+    published: float
+    predicted: float
+    remark: str  # why it may be off, "" if nothing is known
+
+
+def dots() -> list[Dot]:
+    """Return all published configurations with their predictions."""
+    rows = published.table()
+    shares = published.memory_shares(rows)
+    found = []
+    true, ours = (utilisation(rows.setup, rates) for rates in (rows.rates, published.predict(rows)))
+    for i in range(len(rows)):
+        name = f"{rows.models[i]}, {units.count(rows.setup.model.sequence[i])} tokens, {rows.gpus[i]} {rows.names[i]}"
+        remark = "contradicts its neighbours in its source" if rows.inconsistent[i] else ""
+        remark = remark or ("memory is nearly full" if shares[i] > TIGHT else "")
+        found.append(Dot(str(rows.sources[i]), name, float(true[i]), float(ours[i]), remark))
+    return found
+
+
+def accuracy() -> list[dict[str, str]]:
+    """Return the errors of the predictions and of two null models, as rows to print."""
+    rows = published.table()
+    guesses = {
+        "this planner": published.predict(rows),
+        "utilisation of the most similar other model": published.leave_out(rows, rows.models, published.nearest),
+        "one utilisation for each GPU": published.leave_out(rows, rows.models, published.constant),
+    }
+    found = {name: published.errors(rows, guess) for name, guess in guesses.items()}
+    return [
+        {
+            "predicted by": name,
+            "median error": f"{100 * errors.median:.1f} %",
+            "nine of ten within": f"{100 * errors.ninth:.0f} %",
+            "within 20 %": f"{100 * errors.within:.0f} %",
+        }
+        for name, errors in found.items()
+    ]

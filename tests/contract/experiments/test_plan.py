@@ -102,6 +102,14 @@ def test_a_mistake_is_one_sentence(mistake, words):
         layouts.find_layouts(replace(LARGE, **mistake))
 
 
+def test_the_pipeline_of_the_best_layout_is_drawn_by_the_command_that_is_printed(main):
+    pipeline = layouts.sketch_pipeline(layouts.find_layouts(LARGE).found)
+    assert pipeline.ranks > 1 and 1.9 < pipeline.backward < 2.1 and 0 < pipeline.latency < 0.1
+    code, out, _ = main(*pipeline.command.split()[1:])
+    assert code == 0 and "bubble" in out
+    assert layouts.sketch_pipeline(layouts.find_layouts(Request("gpt-2-xl", 8)).found) is None
+
+
 def test_the_command_plans_for_a_config_file(main, tmp_path):
     model = find_model("llama-3-8b")
     config = tmp_path / "config.json"

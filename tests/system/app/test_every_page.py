@@ -28,6 +28,7 @@ PAGES = (
     "/kernels",
     "/own",
     "/network",
+    "/plan",
     "/instructors",
 )
 RUNS = Experiment(), Experiment(workers=2)  # those of the first two pages

@@ -1,0 +1,135 @@
+"""The page that plans the training of a language model: the fastest layouts on a cluster, and how good they are."""
+
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from app import charts
+from app.browser.frames import frame
+from app.browser.text import escape_markdown, sentence
+from app.charts.pictures import heading
+from experiments.study import layouts
+from experiments.study.layouts import LayoutAnswer, PipelineSketch, Request
+from experiments.wording import units
+
+BOUND = {"bind": "query-params", "persist_state": "session"}
+GPUS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]
+SEQUENCES = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]
+BATCHES = ["256k", "512k", "1M", "2M", "4M", "8M", "16M"]
+PORTS = ["", "25G", "100G", "200G", "400G", "800G"]
+TOKENS = [1e10, 1e11, 3e11, 1e12, 2e12, 5e12, 1e13, 1.5e13]
+HELP = {
+    "data": "GPUs over which data parallelism splits the batch.",
+    "tensor": "GPUs over which each matrix is split.",
+    "pipe": "GPUs of the pipeline; 4x10: ten stages on each of four.",
+    "context": "GPUs over which each sequence is split.",
+    "micro": "Sequences in a micro-batch.",
+    "shards": "What data-parallel ranks share out: the optimizer's state, gradients too, or all; full/8: in each of "
+    "eight groups.",
+    "again": "What is recomputed in backward: light is the activation functions only.",
+    "tok/s": "Tokens per second and GPU.",
+    "MFU": "The model's FLOPs as a share of the GPU's peak.",
+    "memory": "Share of the GPU's memory.",
+}
+INTRODUCTION = (
+    "Choose a model and a cluster. The planner prices every way to split the training over the GPUs and shows the "
+    "fastest that fit in memory. It uses closed forms with ten constants fitted to 144 published configurations."
+)
+
+_found = st.cache_resource(layouts.find_layouts, max_entries=32, show_spinner=False)
+_dots = st.cache_resource(layouts.dots, show_spinner=False)
+_accuracy = st.cache_resource(layouts.accuracy, show_spinner=False)
+
+
+def page() -> None:
+    """Show the layouts for the reader's model and cluster, then the predictions beside what was published."""
+    with st.sidebar:
+        request, tokens, price = _choose()
+    st.markdown("# Plan a training run", anchors=False)
+    st.markdown(INTRODUCTION)
+    try:
+        answer = _found(request)
+    except ValueError as error:
+        st.error(sentence(str(error)), icon=":material/block:")
+        return
+    heading(escape_markdown(layouts.title(answer)))
+    if len(answer.found):
+        _layouts(answer)
+    for remark in layouts.remarks(answer, tokens, price or None):
+        st.markdown(escape_markdown(remark))
+    if len(answer.found):
+        _parts(answer)
+    _how_good()
+
+
+def _choose() -> tuple[Request, float, float]:
+    st.markdown("**A model**")
+    model = st.selectbox("Model", layouts.MODELS, layouts.MODELS.index("llama-3-70b"), key="plan_model", **BOUND)
+    sequence = st.select_slider(
+        "Sequence, tokens", SEQUENCES, 8192, format_func=units.count, key="plan_sequence", **BOUND
+    )
+    batch = st.select_slider("Batch, tokens", BATCHES, "4M", key="plan_batch", **BOUND)
+    precision = st.segmented_control(
+        "Precision", ["bf16", "fp8"], default="bf16", required=True, key="plan_precision", **BOUND
+    )
+    st.markdown("**A cluster**")
+    gpus = st.select_slider("GPUs", GPUS, 64, format_func=units.count, key="plan_gpus", **BOUND)
+    device = st.selectbox("Kind", layouts.DEVICES, layouts.DEVICES.index("H100"), key="plan_device", **BOUND)
+    per_node = st.segmented_control(
+        "GPUs per node", [1, 2, 4, 8], default=8, required=True, key="plan_per_node", **BOUND
+    )
+    network = st.select_slider(
+        "Network, for each GPU", PORTS, "", format_func=lambda port: f"{port[:-1]} Gbit/s" if port else "usual",
+        key="plan_network", **BOUND,
+    )  # fmt: skip
+    st.markdown("**A run**")
+    tokens = st.select_slider(
+        "Tokens in all", TOKENS, 1e12, format_func=layouts.tokens_text, key="plan_tokens", **BOUND
+    )
+    price = st.number_input("Price of a GPU hour", 0.0, 1000.0, 0.0, 0.5, key="plan_price", **BOUND)
+    request = Request(model, gpus, device, per_node, network, f"{batch}-tokens", sequence, precision)
+    return request, tokens, price
+
+
+def _layouts(answer: LayoutAnswer) -> None:
+    st.dataframe(
+        frame(layouts.rows(answer)), hide_index=True,
+        column_config={name: st.column_config.Column(help=told) for name, told in HELP.items()},
+    )  # fmt: skip
+
+
+def _parts(answer: LayoutAnswer) -> None:
+    heading(escape_markdown(f"The best: {layouts.layout_text(answer.found, 0)}"))
+    if pipeline := layouts.sketch_pipeline(answer.found):
+        st.markdown(f"[See its pipeline as a timeline]({_schedule_link(pipeline)})")
+    left, right = st.columns(2, gap="medium")
+    left.dataframe(frame(layouts.step_parts(answer.found)), hide_index=True)
+    right.dataframe(frame(layouts.memory_parts(answer.found)), hide_index=True)
+
+
+def _schedule_link(pipeline: PipelineSketch) -> str:
+    """Return the address of the schedules page with this pipeline; half of its backward passes are for weights."""
+    half = round(pipeline.backward / 2, 3)
+    asked = {"schedule_a": pipeline.schedule, "ranks": pipeline.ranks, "micro_batches": pipeline.chunks}
+    asked |= {"pieces_a": pipeline.pieces} if pipeline.pieces > 1 else {}
+    return (
+        f"schedules?{urlencode(asked | {'cost_f': 1, 'cost_i': half, 'cost_w': half, 'link_takes': pipeline.latency})}"
+    )
+
+
+def _how_good() -> None:
+    heading("How good these predictions are", "Every published configuration that the constants were fitted to.")
+    dots = _dots()
+    worst = max(dots, key=lambda dot: abs(dot.predicted / dot.published - 1))
+    st.dataframe(frame(_accuracy()), hide_index=True)
+    st.plotly_chart(
+        charts.published_dots(dots), key="published-dots", config=charts.CONFIG,
+        alt=f"Predicted against published utilisation of {len(dots)} configurations, close to the diagonal.",
+    )  # fmt: skip
+    st.caption(
+        escape_markdown(
+            f"The largest error is {100 * (worst.predicted / worst.published - 1):+.0f} % ({worst.name}"
+            f"{': ' * bool(worst.remark)}{worst.remark}). For your own config.json, use the command line: "
+            "lockstep plan --model config.json --gpus 64."
+        )
+    )

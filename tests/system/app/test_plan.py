@@ -1,0 +1,51 @@
+"""The page that plans the training of a language model."""
+
+from streamlit.testing.v1 import AppTest
+
+from experiments.study import layouts
+from experiments.study.layouts import Request
+from tests.patience import PATIENCE
+
+
+def script():
+    from app import plan
+
+    plan.page()
+
+
+def opened(**address):
+    page = AppTest.from_function(script, default_timeout=PATIENCE)
+    for name, value in address.items():
+        page.query_params[name] = value
+    return page.run()
+
+
+def test_the_page_shows_the_layouts_of_the_command_for_the_model_and_the_cluster_that_are_chosen(folders):
+    page = opened(plan_model="gpt-3-13b", plan_sequence="2,048", plan_gpus="32", plan_tokens="300 billion tokens")
+    assert not page.exception and not page.error
+    answer = layouts.find_layouts(Request("gpt-3-13b", 32, batch="4M-tokens", sequence=2048))
+    best, step, memory, accuracy = (table.value.to_dict("records") for table in page.dataframe)
+    assert best == layouts.rows(answer)
+    assert (step, memory) == (layouts.step_parts(answer.found), layouts.memory_parts(answer.found))
+    assert accuracy == layouts.accuracy() and len(accuracy) == 3
+    assert any("300 billion tokens take" in text.value for text in page.markdown)
+
+
+def test_a_model_that_fits_nowhere_is_told_so_and_has_no_table_of_layouts(folders):
+    page = opened(plan_model="llama-3.1-405b", plan_gpus="8")
+    assert not page.exception and len(page.dataframe) == 1
+    assert any("No layout fits" in text.value for text in page.markdown)
+
+
+def test_what_cannot_be_planned_is_said_in_a_sentence(folders):
+    page = opened(plan_device="A100", plan_precision="fp8")
+    assert [error.value for error in page.error] == ["The A100 has no 8-bit products; use bf16."]
+
+
+def test_the_dots_are_the_published_rows_and_the_worst_has_a_reason(folders):
+    dots = layouts.dots()
+    assert len(dots) == 144 and len({dot.source for dot in dots}) == 5
+    worst = max(dots, key=lambda dot: abs(dot.predicted / dot.published - 1))
+    assert worst.remark == "memory is nearly full"
+    page = opened()
+    assert any(worst.name in caption.value for caption in page.caption)
