@@ -15,7 +15,7 @@ from app.charts.pictures import heading
 from app.own_script import output
 from app.session import session
 from experiments.exports import export
-from experiments.runs import store
+from experiments.runs import slow_ranks, store
 from experiments.runs.script_run import ScriptRun
 from experiments.runs.script_verdict import verdict
 from experiments.viewer import script_pictures, script_words
@@ -59,6 +59,8 @@ def show(run: ScriptRun, name: str, before: ScriptRun | None) -> None:
         st.markdown(
             f":material/history: **{capital(escape_markdown(changed))}**, compared with the previous run. {told}"
         )
+    elif cost := _cost(name, run):
+        st.markdown(f":material/speed: {sentence(capital(cost))}")
     for note in run.notes[:NOTES]:
         st.caption(f":material/info: {sentence(note)}")
     if not run.summary.seconds:
@@ -76,6 +78,11 @@ def show(run: ScriptRun, name: str, before: ScriptRun | None) -> None:
 def _verdict(name: str, before: str, _run: ScriptRun, _before: ScriptRun) -> list[str]:
     """Return sentences on how the run called `name` differs from the run with the digest `before`."""
     return verdict(_before, _run)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _cost(name: str, _run: ScriptRun) -> str:
+    return slow_ranks.cost(_run, session.ROOT / name)
 
 
 def _ending(run: ScriptRun) -> None:

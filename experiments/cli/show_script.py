@@ -44,7 +44,7 @@ def tell(run: ScriptRun, folder: Path, as_json: bool) -> None:
         return
     if run.summary.seconds or not run.error:
         console.say((heading(run.experiment), console.HEAD))
-        slow = ("slow", text) if (text := slow_ranks.cost(run, folder)) else None
+        slow = ("slow", text) if (text := slow_ranks.cost_or_advice(run, folder)) else None
         for label, text in [*lines(run.summary, run.notes), *([slow] if slow else [])]:
             console.say((f"  {label:<10}", console.DIM), console.wrap(" " * 12 + text, " " * 12).lstrip())
     console.say(("stored  ", console.DIM), str(folder))

@@ -19,17 +19,33 @@ SHOWN = 8  # characters of a run's name
 
 
 def cost(run: ScriptRun, folder: Path) -> str:
-    """Return a sentence on what the slow ranks of the run stored in `folder` cost, or how to find out; "" if none."""
-    experiment = run.experiment
-    slow = {rank: factor for rank, factor in experiment.slow_ranks.items() if factor > 1}
-    what, seconds = duration(run.summary)
-    if not slow or not seconds > 0 or not experiment.is_repeatable:
-        return ""
-    who = join_words(f"rank {rank}, {naming.pace(factor)}" for rank, factor in slow.items())
-    code = str(run.environment.get("code", "unknown"))
-    even = store.find_stored_run(replace(experiment, slow=""), code, folder.parent)
+    """Return a sentence on what the slow ranks of the run stored in `folder` cost.
+
+    "" if it has none, or if the run without them is not stored.
+    """
+    who, even = _without(run, folder)
     if not even:
-        return f"{who}. To see what that costs, run the same without --slow, then `lockstep show {folder.name[:SHOWN]}`"
-    _, usual = duration(store.load_script(even).summary)
+        return ""
+    (what, seconds), (_, usual) = (duration(one.summary) for one in (run, store.load_script(even)))
     times = units.number(seconds / usual, 3)
     return f"{who}: {what} takes {units.seconds(seconds)} instead of {units.seconds(usual)}, {times} times as long"
+
+
+def cost_or_advice(run: ScriptRun, folder: Path) -> str:
+    """Return what `cost` does, or else how to find out on the command line; "" without slow ranks."""
+    who, even = _without(run, folder)
+    if even or not who:
+        return cost(run, folder)
+    return f"{who}. To see what that costs, run the same without --slow, then `lockstep show {folder.name[:SHOWN]}`"
+
+
+def _without(run: ScriptRun, folder: Path) -> tuple[str, Path | None]:
+    """Return the slow ranks in words, and the stored run without them; ("", None) if there is nothing to compare."""
+    experiment = run.experiment
+    slow = {rank: factor for rank, factor in experiment.slow_ranks.items() if factor > 1}
+    _, seconds = duration(run.summary)
+    if not slow or not seconds > 0 or not experiment.is_repeatable or run.status != "finished":
+        return "", None
+    who = join_words(f"rank {rank}, {naming.pace(factor)}" for rank, factor in slow.items())
+    code = str(run.environment.get("code", "unknown"))
+    return who, store.find_stored_run(replace(experiment, slow=""), code, folder.parent)

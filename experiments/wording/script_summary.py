@@ -113,7 +113,9 @@ def _waiting(summary: Summary) -> list[tuple[str, str]]:
     caused = summary.seconds_by_culprit()
     worth = [wait for wait in summary.waits if wait.mean >= WORTH * summary.waits_over]
     worth.sort(key=lambda wait: (-caused.get(wait.culprit, 0.0), -wait.seconds))  # the network last
-    if worth and summary.steps > 1:
+    if len(worth) > 1:
+        found.append(("", f"{'after the first step, ' * (summary.steps > 1)}{_shares(caused, counted)}:"))
+    elif worth and summary.steps > 1:
         found.append(("", "after the first step:"))
     for wait in worth[:NAMED]:
         share = f"{units.percent(wait.mean / summary.waits_over)} of the time"
@@ -121,6 +123,16 @@ def _waiting(summary: Summary) -> list[tuple[str, str]]:
     if len(worth) > NAMED:
         found.append(("", f"and {len(worth) - NAMED} more"))
     return found
+
+
+def _shares(caused: dict[int, float], total: float) -> str:
+    """Return who causes most of all waiting: "rank 5 causes 95 % of all waiting"."""
+    network = total - sum(caused.values())
+    rank = max(caused, key=lambda one: caused[one], default=-1)
+    if network > total / 2 or rank < 0:
+        return f"the network causes {units.percent(network / total)} of all waiting"
+    share, rest = units.percent(caused[rank] / total), ", more than any other" * (caused[rank] < total / 2)
+    return f"rank {rank} causes {share} of all waiting{rest}"
 
 
 def waiters(wait: WaitFor) -> str:

@@ -98,6 +98,8 @@ def test_a_slow_rank_is_compared_with_the_run_before_it(page):
     assert re.search(
         quote("**Rank 2 four times slower** … The same numbers … A step takes … times as long"), said(opened)
     )
+    alone = page(script=opened.query_params["script"])  # without a previous run on the page
+    assert re.search(quote("Rank 2, four times slower … a step takes … instead of …"), said(alone))
 
 
 def test_each_example_can_be_chosen(page):

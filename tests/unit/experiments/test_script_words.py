@@ -54,6 +54,17 @@ def test_if_no_rank_causes_most_of_the_waiting_the_sentence_says_how_much_all_wa
     )
 
 
+def test_a_summary_whose_waits_have_several_lines_says_first_who_causes_most_of_them():
+    def first(*waits):
+        return [text for _, text in lines(summary(waits=waits, wait=0.5))][3]
+
+    late, later = WaitFor(2, "send", HERE, 0.6, 3), WaitFor(1, "receive", HERE, 0.4, 3)
+    assert first(late, later) == "after the first step, rank 2 causes 60.0 % of all waiting:"
+    assert "rank 2 causes 42.9 % of all waiting, more than any other" in first(late, later, replace(later, culprit=3))
+    assert "the network causes 60.0 % of all waiting" in first(replace(late, culprit=-1), later)
+    assert first(late) == "after the first step:"
+
+
 def test_a_summary_says_which_rank_computes_longest_what_its_waits_cost_and_no_share_of_nothing():
     one = summary(waits=[WaitFor(2, "all_reduce", HERE, 1.5, 3)], wait=0.5)
     one = replace(one, compute=np.array([0.1, 0.1, 0.4, 0.1]), idle=np.full(4, 1e-5))
