@@ -37,7 +37,7 @@ STILLS = {  # name -> address, and the heading that is scrolled to the top
     "break": ("?algorithm=easgd&crash=2:0.01-0.02", "Timeline"),
     "schedule": ("schedules?schedule_a=zb_h1", ""),
     "kernel": ("kernels?kernel=sgd", ""),
-    "network": ("network", ""),
+    "plan": ("plan", ""),
     "book": ("textbook?chapter=stragglers", ""),
 }
 CUT = {"x": 365, "y": 70, "width": 890, "height": 590}  # px of a page without its side bar

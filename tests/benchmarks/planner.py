@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.benchmarks.measure import row
 from theory.planner.calibration import fit
+from theory.planner.constants import FITTED, STANDARD_ERRORS
 from theory.planner.language_model import find_model
 from theory.planner.memory_use import TIGHT
 from theory.planner.published import (
@@ -70,6 +71,9 @@ def main() -> None:
         layouts = search(Setup(find_model(model), batch, GPUS["H100"], Layout()), gpus)
         took = time.process_time() - start
         row(f"search, {gpus:,} GPUs ({len(layouts):,} layouts)", f"{took:.3f} s of CPU", "< 0.2 s", took < 0.2)
+    print("\nThe constants, with standard errors:")
+    for name, value, error in zip(FITTED._fields, FITTED, STANDARD_ERRORS, strict=True):
+        print(f"{name:<16}{value:>12.4g} ± {error:.2g}")
     off = predicted / rows.rates - 1
     print("\nThe largest errors:")
     for i in np.argsort(-np.abs(off))[:WORST]:
