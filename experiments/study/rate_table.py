@@ -62,8 +62,14 @@ def lines(
         groups = alike(able)
         chosen = [min((able[name] for name in group), key=lambda one: one.seconds) for group in groups]
         for group, found in zip(groups, pool.imap(_line, chosen), strict=True):
-            tell(f"{', '.join(group)}: {found}")
+            tell(f"{', '.join(group)}: {in_words(found)}")
             yield from ((name, found) for name in group)
+
+
+def in_words(found: Rate) -> str:
+    """Return a line of the table as a phrase: "best rate 0.5, with a held-out loss of 0.112; ..."."""
+    best = f"best rate {found.best:g}, with a held-out loss of {found.loss:g}"
+    return f"{best}; default {found.rate:g}, with more than {FEW} workers {found.many:g}"
 
 
 def alike(begun: dict[str, Beginning]) -> list[list[str]]:

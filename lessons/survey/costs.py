@@ -143,12 +143,20 @@ def stages_per_rank(name: str) -> int:
 def symbols(
     name: str, model: Mapping[str, float], workers: int, chosen: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Return the values of the symbols in a method's formulas; `chosen` overrides settings, as in {"H": 16}."""
+    """Return the values of the symbols in a method's formulas; `chosen` overrides settings, as in {"H": 16}.
+
+    Raise ValueError if a formula uses a setting that the method does not have.
+    """
     settings = algorithms.find(name).Settings().model_dump()
     values = {"N": workers, "S": workers, "E": 100, **model}
     for symbol, setting in SETTINGS.items():
         if isinstance(settings.get(setting), int | float):
             values[symbol] = (chosen or {}).get(symbol, settings[setting])
+    if missing := next((symbol for symbol in every()[name].settings() if symbol not in values), None):
+        raise ValueError(
+            f"the cost of {name} uses {missing}, but it has no setting {SETTINGS[missing]}; give it formulas of its "
+            "own in algorithms/catalogue.toml, in place of its family's."
+        )
     if "topology" in settings and workers > 1:
         values["g"] = sum(map(len, neighbours(settings["topology"], workers))) / workers
     if "T" in values and "S" in values:

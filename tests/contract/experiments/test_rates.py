@@ -3,7 +3,9 @@
 import json
 import math
 import re
+from multiprocessing import dummy as threads
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -265,6 +267,18 @@ def test_tune_lists_what_it_tried_and_says_which_is_best(bowl, capsys):
     assert re.search(quote("best rate … 5 … mean … 2 seeds … default … 0.5 … first seed"), told)
     assert main(["tune", "--table", "--pairs", "digits-cnm"]) == 2
     assert "choose one of digits-mlp" in capsys.readouterr().err
+
+
+def test_tune_reports_each_line_of_the_table_in_words(monkeypatch, capsys):
+    monkeypatch.setattr(rate_table, "_line", lambda begun: Rate(0.5, 0.112, 0.5, 0.25))
+    monkeypatch.setattr(rate_table, "_begin", lambda words: rate_table.Beginning(Experiment(), np.ones(3), 1.0, 0.1))
+    monkeypatch.setattr(rate_table, "get_context", lambda method: threads)
+    monkeypatch.setattr(rate_table, "_one_thread", lambda: None)
+    told: list[str] = []
+    assert len(list(rate_table.lines(("digits", "mlp"), ["sgd"], 1, told.append))) == 1
+    assert (
+        re.search(quote("sgd: best rate 0.5 … 0.112 … more than 4 workers 0.25"), told[-1]) and "Rate(" not in told[-1]
+    )
 
 
 def test_tune_refuses_what_it_varies_itself(bowl, capsys):
