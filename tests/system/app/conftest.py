@@ -36,7 +36,7 @@ def streamlit_looks_once():
 
 
 @pytest.fixture(scope="session")
-def folders(tmp_path_factory):
+def shared_folder(tmp_path_factory):
     """Where the pages of this session find their runs, also if the source is edited meanwhile."""
     from app.session import session
     from experiments.jobs import pool
@@ -52,6 +52,27 @@ def folders(tmp_path_factory):
         session.pool().close()
         session.pool.clear()
         session.ROOT = before
+
+
+@pytest.fixture(scope="session")
+def folders(shared_folder):
+    """Where pages find their runs: the same folder for all tests, unless a file gives each test its own."""
+    return shared_folder
+
+
+@pytest.fixture
+def own_folder(shared_folder, tmp_path, monkeypatch):
+    """A folder of runs for one test, and a pool with no other jobs."""
+    from app.session import session
+
+    pool = session.pool
+    pool().close()
+    pool.clear()
+    monkeypatch.setattr(session, "ROOT", tmp_path / "runs")
+    session.ROOT.mkdir()
+    yield session.ROOT
+    pool().close()
+    pool.clear()
 
 
 @pytest.fixture

@@ -18,6 +18,12 @@ from experiments.viewer.lanes import lane_names
 from tracing import KINDS
 
 
+@pytest.fixture
+def folders(own_folder):
+    """Each test has its own runs: what others have stored or left running would change what a page says."""
+    return own_folder
+
+
 def grows(name, low, high):
     """The figure of the answer is so many times that of the reference."""
     return lambda now, was: low <= now[name] / was[name] <= high

@@ -35,6 +35,12 @@ from tests.tiers import slow_except
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.fixture
+def folders(own_folder):
+    """Each test has its own runs: what others have stored or left running would change what a page says."""
+    return own_folder
+
+
 def widgets(page) -> dict:
     return {key: node for node in nodes(page._tree) if (key := getattr(node, "key", None))}
 
