@@ -9,6 +9,7 @@ import lockstep
 from experiments.specification.experiment import Experiment
 from tests.chromium import CHROMIUM
 from tests.patience import PATIENCE
+from tests.tiers import slow_except
 
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
@@ -39,7 +40,7 @@ class Client(nbclient.NotebookClient):
         return super().process_message(msg, *rest)
 
 
-@pytest.fixture(scope="module", params=sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+@pytest.fixture(scope="module", params=slow_except(1, sorted(FOLDER.glob("*.ipynb"))), ids=lambda path: path.stem)
 def executed(request):
     """A notebook after all its cells, and what was drawn over."""
     notebook = nbformat.read(request.param, as_version=4)

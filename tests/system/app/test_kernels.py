@@ -178,6 +178,7 @@ def test_what_was_measured_again_is_shown_with_how_far_the_measurements_differ(p
     assert "The roof itself differed by 100.0 % between them" in said
 
 
+@pytest.mark.slow
 def test_a_kernel_is_measured_again_by_the_pool_while_its_last_times_stay(page, measured):
     measured(["clip"], 1000)
     opened = page(kernel="clip", numbers=1000)

@@ -30,6 +30,7 @@ from experiments.specification.experiment import Experiment
 from experiments.wording import units
 from experiments.wording.units import plus_minus
 from tests.quotes import quote
+from tests.tiers import slow_except
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]
@@ -136,7 +137,7 @@ def test_help_says_what_a_knob_is_read_with_and_which_model_a_pipeline_begins_wi
         assert "default residual]" in help_text and "--model other than cnn or cnn_bn]" in help_text
 
 
-@pytest.mark.parametrize("name", COMPRESSIONS)
+@pytest.mark.parametrize("name", slow_except(3, COMPRESSIONS))
 def test_help_shows_the_knobs_of_the_chosen_compression(main, name):
     code, out, _ = main("run", "--compression", name, "--help")
     assert code == 0 and f"Compression {name}:" in out and "Compression none" not in out

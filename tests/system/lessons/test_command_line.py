@@ -221,6 +221,7 @@ def test_one_figure_is_recorded_and_the_rest_stays(command, tiny, monkeypatch):
     assert after["answers"] == {"half": [[{"n": 6}, 77, [77]]]} and after["figures"] == before["figures"]
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_recorded_and_nothing_else(command, tiny, monkeypatch):
     assert tiny.missing_results == ["pipelines.cut_in_stages", "half"]
     command("golden", "tiny", "--only", "half")
