@@ -16,13 +16,13 @@ from experiments.runs.record import Run
 from experiments.viewer import pictures
 from experiments.viewer.canvases import timeline
 from experiments.viewer.column_codec import unpack
+from experiments.viewer.palette import FLAG
 from experiments.wording import units
 
 WIDE, NAMES, RIGHT = 1000, 96, 16  # px
 TOP, PITCH, AXIS, FOOT = 74, 28, 22, 50  # px of the part above the lanes, of a lane, of the axis, and of the part below
 LABELLED = 6.2  # px per letter of a bar's label
 ARROWS = 400  # a window with more messages has no arrows
-FLAG = "#C4441C"
 HATCHES = {"\\": ("#FFFFFF", 0.35), "x": (TEXT, 0.5)}  # stripes over a bar: their colour, and how opaque they are
 
 

@@ -3,6 +3,9 @@
 Hues are those of Okabe & Ito (2008), which remain distinct for colour-blind readers. A rank's activity is an area with
 its own height in the timeline; a run is a line with its own dash and marker. All are readable on a light and on a dark
 page, so nothing needs a second version.
+
+Text, background and borders of a page are its theme's (app/.streamlit/config.toml). canvas.js and the
+style sheets have them for pages without a theme, and two style sheets repeat MUTED.
 """
 
 from typing import NamedTuple
@@ -125,8 +128,20 @@ RANK = "#4A5A6A"
 MUTED = "#87919C"
 """Axis marks and remarks; contrast with both pages is at least 3 to 1."""
 
+FLAG = "#C4441C"
+"""What happened at a moment of a timeline, with white text."""
+
 WORKERS = ("#C2453D", "#4F6BC0", "#857230", "#B34A94", "#7A5BD0", "#A0522D")
 """Workers drawn as dots, with white numbers, so that several workers may share a colour."""
 
 CLASSES = ("#CC6677", "#5B7FC7", "#CDB84B", "#882255", "#44AA99", "#999933", "#AA66BB", "#8A7F78")
 """Classes of data, as areas and as points; points of a class also share a shape."""
+
+CANVAS = {
+    "light": LIGHT,
+    "muted": MUTED,
+    "flag": FLAG,
+    "memory": HOLDING["gradients"][0],
+    "learned": {"right": RUNS[0].colour, "loss": RUNS[1].colour},
+}
+"""Colours that canvases use whatever they show; "right" is the accuracy, and all others come with the frame."""

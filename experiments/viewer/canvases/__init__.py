@@ -34,6 +34,8 @@ import json
 from functools import cache
 from pathlib import Path
 
+from experiments.viewer import palette
+
 NAMES = ("curve", "timeline", "landscape")
 _FOLDER = Path(__file__).parent
 _MIXED = {
@@ -55,7 +57,10 @@ _MORE = {
 
 @cache
 def parts(name: str) -> dict[str, str]:
-    """Return {"js", "css", "html"} of a canvas in NAMES; the js defines `mount` and exports nothing."""
+    """Return {"js", "css", "html"} of a canvas in NAMES; the js defines `mount` and exports nothing.
+
+    It begins with the colours of the palette that frames do not carry.
+    """
     text = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("js", "css", "html")}
     before = {
         "js": ["canvas.js", "pen.js", "svg.js", "save.js", *_MORE.get(name, ())],
@@ -63,6 +68,7 @@ def parts(name: str) -> dict[str, str]:
     }
     for kind, files in before.items():
         text[kind] = "".join((_FOLDER / file).read_text("utf-8") for file in files) + text[kind]
+    text["js"] = f"const COLOURS = {json.dumps(palette.CANVAS)};\n{text['js']}"
     return text
 
 

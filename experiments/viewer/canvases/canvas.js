@@ -121,7 +121,7 @@ function pageColours(element) {
     page: of("--st-background-color", "#FFFFFF"),
     panel: of("--st-secondary-background-color", "#F4F6F8"),
     border: of("--st-border-color", "#DDE3E9"),
-    muted: "#87919C",
+    muted: COLOURS.muted,
   };
 }
 

@@ -5,7 +5,6 @@
 
 const SPARK = 58; // px of the lines and of the times below them
 const TIMES = 16; // px of them for the times
-const CURVES = { right: "#1780C4", loss: "#D55E00" };
 
 class Sparkline {
   constructor(learned, box) {
@@ -58,7 +57,7 @@ class Sparkline {
     const now = this.learned.now(), shown = cursor ?? end;
     this.lines().forEach(({ name, values, least, most, dash, words }, n, all) => {
       const y = (value) => 4 + (bottom - 8) * (1 - (Math.max(least, Math.min(value, most)) - least) / (most - least || 1));
-      const colour = edgeOf(CURVES[name], page), middle = (bottom / all.length) * (n + 0.5);
+      const colour = edgeOf(COLOURS.learned[name], page), middle = (bottom / all.length) * (n + 0.5);
       g.strokeStyle = g.fillStyle = colour;
       g.lineWidth = 1.75;
       g.setLineDash(dash);

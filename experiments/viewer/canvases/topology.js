@@ -6,7 +6,6 @@
 
 const QUEUE = [0.12, 0.8]; // how far along its wire a message waits: for the port of its sender, of its receiver
 const LATELY = 0.1;        // s of the reader's that one frame of a time-lapse stands for
-const MEMORY = "#3E9189";
 const LINE = 16;           // px of a line that says what is drawn
 
 class Topology {
@@ -194,7 +193,7 @@ class Topology {
     const high = 2 * r * (this.held[m * cells + cell] / 255);
     g.fillStyle = page.border;
     g.fillRect(x + r + 4, y - r, 4, 2 * r);
-    g.fillStyle = MEMORY;
+    g.fillStyle = COLOURS.memory;
     g.fillRect(x + r + 4, y + r - high, 4, high);
   }
 
@@ -264,7 +263,7 @@ class Topology {
     g.fillText(this.meaning(), 4, height - (this.held ? LINE : 0) - 7.5);
     if (!this.held) return;
     g.fillText(this.machines.memory, 13, height - 7.5);
-    g.fillStyle = MEMORY;
+    g.fillStyle = COLOURS.memory;
     g.fillRect(4, height - 14, 4, 12);
   }
 

@@ -162,7 +162,7 @@ class Why {
     if (cause < 0 || (pinned < 0 && !this.waits(n))) return;
     const { start, duration, lane } = this.timeline.spans.columns, t = this.timeline, high = t.pitch - (t.pitch > 12 ? 3 : 0);
     const left = t.x(start[cause]), right = t.x(start[cause] + duration[cause]);
-    g.strokeStyle = FLAG;
+    g.strokeStyle = COLOURS.flag;
     g.lineWidth = MARK;
     g.strokeRect(left, t.y(lane[cause]) + 0.5, Math.max(right - left, 3), high);
     const forth = this.waits(n) ? start[n] + duration[n] : start[n];

@@ -118,7 +118,7 @@ class Trails {
     g.stroke();
     g.lineWidth = 1;
     if (!numbered) return;
-    g.fillStyle = "#FFFFFF";
+    g.fillStyle = COLOURS.light;
     lettering(g, "bold 10", "center");
     g.fillText(String(who), x, y + 0.5);
   }

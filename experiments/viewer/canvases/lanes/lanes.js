@@ -3,7 +3,6 @@
 
 const FEW = 3000;       // spans that are drawn one by one
 const NOTED = 24;       // px of a lane that has room for two lines of words
-const FLAG = "#C4441C"; // what happened at a moment
 const DONE = "done";
 
 class Lanes {
@@ -129,13 +128,13 @@ class Lanes {
       if (at < this.from || at > this.to) continue;
       const x = this.x(at), all = lane < 0;
       const top = all ? TOP : this.y(lane), bottom = all ? TOP + this.names.length * this.pitch : top + this.pitch;
-      g.strokeStyle = g.fillStyle = FLAG;
+      g.strokeStyle = g.fillStyle = COLOURS.flag;
       g.lineWidth = 2;
       strokeLine(g, [x, top], [x, bottom]);
       const wide = g.measureText(text).width + 10, left = x + wide < GUTTER + plot ? x : x - wide;
       const y = all ? TOP + 1 : top + (this.pitch - 15) / 2;
       g.fillRect(left, y, wide, 14);
-      g.fillStyle = "#FFFFFF";
+      g.fillStyle = COLOURS.light;
       g.fillText(text, left + 5, y + 7.5);
     }
   }
