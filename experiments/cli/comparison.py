@@ -1,7 +1,7 @@
 """Tables that compare runs, for `compare` and `sweep`: the settings in which they differ, and their results."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from experiments.runs.figures import LAST
 from experiments.runs.record import Run
 from experiments.runs.scaling import scaling
 from experiments.runs.seeds import SeedFigure, differ_in_seed
+from experiments.specification.experiment import Experiment
 from experiments.wording import naming, units
 from experiments.wording.place import place
 from experiments.wording.units import DIVERGED
@@ -132,23 +133,32 @@ def split_common_columns(rows: Sequence[dict[str, Any]], runs: Sequence[Run]) ->
 
 def shared_settings(runs: Sequence[Run]) -> list[str]:
     """Return phrases for what the runs share: data, model, workers, cluster, faults, batch and learning rate."""
-    each = zip(*map(_settings, runs), strict=True)
-    return [some[0] for some in each if some[0] and len({*some}) == 1]
-
-
-def _settings(run: Run) -> list[str]:
-    """Return phrases for the main settings of a run, always in the same places; "" for one that it does not have."""
-    e = run.experiment
-    values = e.in_force()
+    every = [run.experiment for run in runs]
+    several = [run for run in runs if run.experiment.ranks > 1] or runs  # where a rank is alone, no network is named
+    places = [place(run.experiment.change(**dict.fromkeys(FAULTS)), run.gpus) for run in several]
     return [
-        naming.data(e),
-        f"model {values['model']}" if "model" in values else "",
-        units.count_with_noun(e.workers, "worker"),
-        place(e.change(**dict.fromkeys(FAULTS)), run.gpus),
-        *(f"{kind} {values[kind]}" if values[kind] else "" for kind in FAULTS),
-        f"batch {values['batch']}" if "batch" in values else "",
-        f"learning rate {values['learning_rate']:g}" if "learning_rate" in values else "",
+        *_common(naming.data(e) for e in every),
+        *_common(_phrase(e, "model") for e in every),
+        *_common(units.count_with_noun(e.workers, "worker") for e in every),
+        *(_common(places) if len({e.cluster for e in every}) == 1 else []),
+        *(
+            phrase
+            for name in (*FAULTS, "batch", "learning_rate")
+            for phrase in _common(_phrase(e, name) for e in every)
+        ),
     ]
+
+
+def _common(phrases: Iterable[str]) -> list[str]:
+    """Return the phrase that all have in common, if there is one."""
+    found = {*phrases}
+    return [*filter(None, found)] if len(found) == 1 else []
+
+
+def _phrase(e: Experiment, name: str) -> str:
+    """Return a setting in force with its value: "learning rate 0.5"; "" if the experiment has none."""
+    value = e.in_force().get(name)
+    return "" if value in (None, "") else f"{show.head(name, HEADS)} {value}"
 
 
 def short_names(folders: Sequence[Path]) -> list[str]:

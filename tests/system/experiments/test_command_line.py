@@ -379,6 +379,8 @@ def test_a_comparison_separates_settings_from_figures_and_says_what_all_runs_sha
     words = ("handwritten digits", "model mlp", "2 workers", "simulated: 10GbE, laptop devices", "slow 1:4", "batch 32")
     assert all(f"{one}, " in shared for one in words)
     assert "learning rate" in main("sweep", "sync_sgd", *SMALL, "--network", "1GbE,10GbE")[1].partition("same in")[2]
+    alone = main("sweep", "sync_sgd", "--steps", 2, "--evaluations", 1, "--workers", "1,2")[1]
+    assert "simulated: 10GbE, laptop devices" in " ".join(alone.split()), "though one worker has no network"
     rates = main("sweep", "sync_sgd", *SMALL, "--learning-rate", "0.1,0.2")[1]
     assert "learning rate" in rates.partition("\n\n")[0] and "learning rate" not in rates.partition("\n\n")[2]
     monkeypatch.delenv("COLUMNS")
