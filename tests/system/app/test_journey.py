@@ -251,6 +251,7 @@ MOST_CARDS = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, address):
     page = newcomer
     page.goto(address)
