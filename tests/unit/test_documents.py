@@ -8,6 +8,7 @@ import pytest
 
 import algorithms
 import lessons
+from experiments.cli import options
 from tests.sources import ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -40,10 +41,14 @@ def test_every_command_of_a_document_exists_with_the_options_it_is_shown_with(pa
         assert words[0] in group.commands, typed
         command = group.commands[words[0]]
         try:
-            command.make_context(words[0], words[1:])
+            context = command.make_context(words[0], words[1:])
+            if words[0] == "sweep":
+                options.axes(command, context.params)  # its values are lists
         except click.UsageError as error:
             if "does not exist" not in error.message:  # a file of the reader's
                 pytest.fail(f"{typed}: {error.format_message()}")
+        except ValueError as error:
+            pytest.fail(f"{typed}: {error}")
 
 
 def program_of(words: list[str]) -> tuple[click.Group, list[str]]:
