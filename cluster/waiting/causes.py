@@ -64,7 +64,7 @@ def causes(trace: Trace, recorded: Sequence[Waited] = ()) -> Causes:
     order = np.lexsort([trace.spans["start"], trace.spans["rank"]])
     lanes = Lanes(trace, order, recorded)
     pieces = walk_back(lanes)
-    found = _chosen(lanes, pieces)
+    found = _chosen(lanes, pieces, is_one_program=bool(recorded))
     found["critical"] = _critical(lanes)
     found["message"], found["by"] = lanes.messages.row[lanes.message], np.where(lanes.waits, lanes.by, -1)
     found["message"][lanes.message < 0] = -1
@@ -80,8 +80,11 @@ def causes(trace: Trace, recorded: Sequence[Waited] = ()) -> Causes:
     return Causes(**columns, totals=pieces.totals(trace.ranks), training=training, pieces=parts)
 
 
-def _chosen(lanes: Lanes, pieces: Pieces) -> Columns:
-    """Return rank, reason, seconds, span, factor and without of the main cause of each wait."""
+def _chosen(lanes: Lanes, pieces: Pieces, is_one_program: bool) -> Columns:
+    """Return rank, reason, seconds, span, factor and without of the main cause of each wait.
+
+    `is_one_program` says that all ranks execute one script, and do the same things one after the other.
+    """
     wait, rank, reason, seconds, span = pieces.columns()
     key, cause = np.unique((wait * lanes.ranks + rank) * len(REASONS) + reason, return_inverse=True)
     total = np.bincount(cause, seconds, len(key))
@@ -90,7 +93,8 @@ def _chosen(lanes: Lanes, pieces: Pieces) -> Columns:
     most = np.lexsort([total, key // (len(REASONS) * lanes.ranks)])
     most = most[np.flatnonzero(np.diff(wait[longest[most]], append=-1))]
     piece = longest[most]
-    took, usual = lanes.end - lanes.start, np.append(_usual(lanes), np.inf)  # for span -1, and for what is not work
+    usual = np.append(_usual(lanes, is_one_program), np.inf)  # for span -1, and for what is not work
+    took = lanes.end - lanes.start
     unusual = np.minimum(seconds, np.clip(np.append(took, 0)[span] - usual[span], 0, None)) * (reason == WORK)
     saved = np.minimum(np.bincount(cause, unusual, len(key))[most], _shortest(lanes, wait[piece]))
     steps = _step_lengths(lanes)[wait[piece]]
@@ -110,18 +114,49 @@ def _chosen(lanes: Lanes, pieces: Pieces) -> Columns:
     return found
 
 
-def _usual(lanes: Lanes) -> np.ndarray:
+def _usual(lanes: Lanes, is_one_program: bool) -> np.ndarray:
     """Return how long work with each span's label usually takes: the median over ranks, infinite if it is not work.
 
-    A rank's value is the median of all its spans of the label; of an even number the lower one counts.
+    A rank's value is the median of all its spans of the label; of an even number the lower one counts. In a script a
+    label may stand for all kinds of operations, so there each span is compared with the same one of the other ranks, if
+    they have it.
     """
     usual = np.full(len(lanes.rank), np.inf)
     works = np.flatnonzero((lanes.kind == COMPUTE) | (lanes.kind == UPDATE))
+    if not len(works):
+        return usual
+    if is_one_program:
+        same, seconds = _same_on_other_ranks(lanes, works)
+        usual[works[same]] = np.maximum(seconds[same], 1e-30)
+        return usual
     label = lanes.label[works].astype(int)
     key, own = _medians(label * lanes.ranks + lanes.rank[works], (lanes.end - lanes.start)[works])
     labels, medians = _medians(key // lanes.ranks, own)
-    usual[works] = np.maximum(medians[np.searchsorted(labels, label)], 1e-30) if len(works) else np.inf
+    usual[works] = np.maximum(medians[np.searchsorted(labels, label)], 1e-30)
     return usual
+
+
+def _same_on_other_ranks(lanes: Lanes, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (mask, median seconds) of the spans that several ranks have: with one label, step and number in it.
+
+    The mask leaves out labels that ranks have a different number of times in that step.
+    """
+    step = lanes.step[spans].astype(int) + 1
+    kind = lanes.label[spans].astype(int) * (step.max() + 1) + step
+    own = kind * lanes.ranks + lanes.rank[spans]
+    order = np.argsort(own, kind="stable")
+    first = np.flatnonzero(np.diff(own[order], prepend=-1))
+    count = np.diff(first, append=len(own))
+    number = np.empty(len(own), int)
+    number[order] = np.arange(len(own)) - np.repeat(first, count)
+    kinds, at = np.unique(own[order][first] // lanes.ranks, return_inverse=True)
+    least, most = np.full(len(kinds), len(own)), np.zeros(len(kinds), int)
+    np.minimum.at(least, at, count)
+    np.maximum.at(most, at, count)
+    place = np.searchsorted(kinds, kind)
+    keys, medians = _medians(place * (number.max() + 1) + number, (lanes.end - lanes.start)[spans])
+    mask = (least == most) & (np.bincount(at) > 1)
+    return mask[place], medians[np.searchsorted(keys, place * (number.max() + 1) + number)]
 
 
 def _shortest(lanes: Lanes, waits: np.ndarray) -> np.ndarray:

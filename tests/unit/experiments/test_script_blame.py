@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
+import torch.distributed as dist
 
 from cluster.faults import Faults
 from cluster.script_summary import counted_spans
@@ -177,3 +179,17 @@ def test_a_slow_rank_is_named_and_not_the_network_where_a_ring_of_many_ranks_pas
     total = sum(wait.seconds for wait in slowed.summary.waits)
     assert waits[SLOW] > 0.9 * total
     assert slowed.summary.wait.mean() < 1.2 * costs, "what others exchange before it comes is no wait"
+
+
+def test_a_slow_operation_is_compared_with_the_same_one_of_other_ranks_and_not_with_others_of_its_label():
+    def work():
+        dist.init_process_group()
+        for _ in range(3):
+            torch.ones(256, 256) @ torch.ones(256, 256)
+            for _ in range(8):
+                dist.all_reduce(torch.ones(3) + 1)
+
+    done = simulate(work, 4, faults=Faults(slow={SLOW: 8.0}))
+    why = causes(done.trace, done.recorded.waits)
+    factors = why.factor[(why.rank == SLOW) & (why.factor > 0)]
+    assert len(factors) and np.allclose(factors, 8.0)
