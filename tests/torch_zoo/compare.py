@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ def _process(rank: int, size: int, folder: str, names: Sequence[str]) -> None:
     """Run the programs on this real process, one after the other, and save what each gives."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)  # as torchrun sets it
+    os.chdir(folder)  # whatever a program writes is deleted with it
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size)
     for name in names:
         torch.save(_result(name), Path(folder, f"{name}.{rank}"))
