@@ -7,6 +7,7 @@ import pytest
 
 from tests.quotes import quote
 from tests.sources import ROOT
+from tests.tiers import slow_except
 
 FOLDER = ROOT / "docs" / "homework"
 DDP, BUCKETS, PIPELINE = ASSIGNMENTS = "ddp_by_hand", "bucketed_overlap", "pipeline_by_hand"
@@ -72,6 +73,7 @@ MISTAKES = {  # the same, and the points that are lost, with words of the messag
     "1F1B one by one": (PIPELINE, AHEAD, "ahead = 0", {f"slots{ONE_ONE}": "start the next micro-batch"}),
     "GPipe one by one": (PIPELINE, BACKWARDS, BACKWARDS.partition("\n")[2], {f"slots{GPIPE}": "start the next"}),
 }  # fmt: skip
+QUICK = ("does not divide", "never waits", "no buckets", "never sends", "no mean", "1F1B is GPipe")
 
 
 LEFT_OUT = "cacheprovider", "timeout", "unraisableexception"
@@ -135,7 +137,7 @@ def test_other_solutions_get_every_point(grade, change, name):
     assert not any(grade(assignment, change(assignment, before, after)).values())
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", slow_except(QUICK, MISTAKES))
 def test_each_mistake_costs_exactly_its_points_with_a_message_that_says_where_to_look(grade, change, name):
     assignment, before, after, costs = MISTAKES[name]
     points = grade(assignment, change(assignment, before, after))
