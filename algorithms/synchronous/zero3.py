@@ -39,7 +39,7 @@ def worker(comm, task, s=Settings()):
     rule = optimizer(s.update, w.mine, s.momentum)
 
     def gather(layer):
-        whole = concatenate(comm.all_gather(w.mine[w.piece(layer)]))  # (d_l,)
+        whole = concatenate(comm.all_gather(w.mine[w.piece(layer.place)]))  # (d_l,)
         task.holds("parameters", w.mine.nbytes + whole.nbytes)
         return whole
 
@@ -49,7 +49,7 @@ def worker(comm, task, s=Settings()):
             layer.forward(gather(layer))  # the only reference: freed as soon as the layer is through
         for layer in reversed(layers):
             whole = layer.backward(gather(layer))  # (d_l,), of this rank's mini-batch
-            g[w.piece(layer)] = comm.reduce_scatter(whole, op="mean")
+            g[w.piece(layer.place)] = comm.reduce_scatter(whole, op="mean")
             task.holds("gradients", g.nbytes + whole.nbytes)
         rule.step(w.mine, g, s.learning_rate)
         task.report(w.mine, w.where)
@@ -60,6 +60,7 @@ class ShardedParameters:
     """A rank's shard of w: `mine`, (d / N,), its pieces of all layers in order, which start at `where` in w."""
 
     def __init__(self, task, rank, size):
+        self._rank, self._size = rank, size
         self._pieces, where, end = {}, [], 0  # by the layer's first place in w
         for place in task.layers:
             where.append(np.arange(place.start, place.stop)[shares(place.stop - place.start, size)[rank]])
@@ -68,9 +69,13 @@ class ShardedParameters:
         self.where = np.concatenate(where)
         self.mine = task.start()[self.where]
 
-    def piece(self, layer):
-        """Return the slice of `mine` that is this rank's piece of the layer."""
-        return self._pieces[layer.place.start]
+    def take(self, place, whole):
+        """Keep this rank's piece of the `whole` layer, (d_l,), at `place` in w."""
+        self.mine[self.piece(place)] = whole[shares(len(whole), self._size)[self._rank]]
+
+    def piece(self, place):
+        """Return the slice of `mine` that is this rank's piece of the layer at `place` in w."""
+        return self._pieces[place.start]
 
 
 ALGORITHM = Algorithm(

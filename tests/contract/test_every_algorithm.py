@@ -45,6 +45,7 @@ VARIANTS = [(name, {}) for name in NAMES] + [
     ("zero1", {"update": "nesterov", "learning_rate": 0.05}),
     ("zero2", {"update": "momentum", "learning_rate": 0.05}),
     ("zero3", {"update": "nesterov", "learning_rate": 0.05}),
+    ("hsdp", {"update": "momentum", "learning_rate": 0.02, "prefetch": 2, "secondary": True}),
     ("model_averaging", {"period": 3, "update": "momentum", "state": "reset", "learning_rate": 0.02}),
     ("model_averaging", {"period": 4, "update": "adam", "state": "average", "learning_rate": 0.05}),
     ("bmuf", {"block_momentum": 0.3, "update": "adam", "state": "average", "learning_rate": 0.02}),
