@@ -75,12 +75,12 @@ def worker(comm, task, s=Settings()):
 
     for _ in task.steps(together=True):
         layers = task.layerwise()
-        for layer, (whole, ahead) in zip(layers, gathered(owners, task.layers, w, s.prefetch), strict=True):
+        for layer, (whole, ahead) in zip(layers, gather_ahead(owners, task.layers, w, s.prefetch), strict=True):
             holds(whole, ahead)
             layer.forward(whole)
             if s.secondary:
                 second.take(layer.place, whole)
-        backwards = gathered(group, task.layers[::-1], second, s.prefetch)
+        backwards = gather_ahead(group, task.layers[::-1], second, s.prefetch)
         for layer, (whole, ahead) in zip(reversed(layers), backwards, strict=True):
             holds(whole, ahead)
             gradient = layer.backward(whole)  # (d_l,), of this rank's mini-batch
@@ -93,7 +93,7 @@ def worker(comm, task, s=Settings()):
     return w.mine
 
 
-def gathered(comm, places, pieces, ahead):
+def gather_ahead(comm, places, pieces, ahead):
     """Yield (the layer at each place in w, bytes of further layers on their way), with `ahead` more gathers begun."""
     begun, coming = deque(), iter(places)
     for _ in places:
