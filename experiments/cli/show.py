@@ -49,7 +49,7 @@ WRITTEN = {
 """The function that formats a column of numbers, if it is not `number`."""
 FOUR_DIGITS = partial(units.number, digits=4)
 WEIGHTS = "a hash of the final model: equal hashes mean equal bits; compare shows whether runs differ only by rounding"
-GATHERS = ("zero3", "hsdp")  # algorithms that gather a layer's parameters only while computing it
+GATHERS = ("zero3",)  # algorithms that gather a layer's parameters only while computing it
 SKETCH = 33  # columns of a sketch of a run
 TURNED = 8  # most rows of a table that are turned into columns
 LOSS = palette.RUNS[0].colour
