@@ -46,6 +46,11 @@ def inside_the_codec(s: Any) -> bool:
     return False
 
 
+def kept_whole(s: Any) -> float:
+    """1: nothing of what is not sent is forgotten."""
+    return 1.0
+
+
 @dataclass(frozen=True)
 class Compression:
     """The declaration of a compression module. `s` is an instance of its `Settings`."""
@@ -62,3 +67,5 @@ class Compression:
     """`unstable(e)`: (setting, why) for each setting that makes experiment `e` diverge, as for an `Algorithm`."""
     error_feedback: Callable[[Any], bool] = by_setting
     """`error_feedback(s)`: True if the part that a message leaves out is added to the rank's next gradient."""
+    decay: Callable[[Any], float] = kept_whole
+    """`decay(s)`: the factor by which that part is multiplied first."""

@@ -25,17 +25,21 @@ def attach(comm, compression: Compression, s, tensors, seed: int, servers: int =
     `s` are the compression's settings, `tensors` those of the model (`Task.tensors`), `dtype` that of its numbers.
     """
     codec = compression.Codec(s, tensors, comm.rank, comm.size - servers, seed)
-    feedback, length = ErrorFeedback(codec, compression.error_feedback(s), compression.combine), tensors[-1][0].stop
+    feedback = ErrorFeedback(codec, compression.error_feedback(s), compression.combine, compression.decay(s))
+    length = tensors[-1][0].stop
     if servers:
         return CompressedPushes(comm, feedback, length, servers, dtype)
     return CompressedComm(comm, feedback, length)
 
 
 class ErrorFeedback:
-    """A rank's codec and, with `feedback`, its error e, (d,); `combine` is that of the compression."""
+    """A rank's codec and, with `feedback`, its error e, (d,); `combine` is that of the compression.
 
-    def __init__(self, codec, feedback: bool = True, combine: str = "all-gather"):
-        self.codec, self.feedback, self.combine, self.error = codec, feedback, combine, None
+    The error is multiplied by `decay` after each message, so that what is not sent for long is forgotten.
+    """
+
+    def __init__(self, codec, feedback: bool = True, combine: str = "all-gather", decay: float = 1.0):
+        self.codec, self.feedback, self.combine, self.decay, self.error = codec, feedback, combine, decay, None
 
     def encode(self, g) -> Any:
         """Return the message for this gradient; what it leaves out is added to the error."""
@@ -44,7 +48,7 @@ class ErrorFeedback:
         if self.feedback and message is not None:
             kept = kernels.empty_like(v)
             self.codec.decode(message, kept)
-            kernels.residual(self.error, kept)
+            self._keep_rest(kept)
         return message
 
     def mean(self, comm, g) -> None:
@@ -54,7 +58,7 @@ class ErrorFeedback:
                 g[:] = self._owed(g)
             kept = self.codec.mean(comm, g)
             if self.feedback:
-                kernels.residual(self.error, kept)
+                self._keep_rest(kept)
             return
         messages = comm.all_gather(self.encode(g))
         if any(message is None for message in messages):  # a rank's gradient was not finite
@@ -64,6 +68,12 @@ class ErrorFeedback:
         for message in messages:
             self.codec.add(message, g)
         kernels.scale(g, 1 / comm.size)
+
+    def _keep_rest(self, sent):
+        """e <- decay (v - sent)."""
+        kernels.residual(self.error, sent)
+        if self.decay < 1:
+            kernels.scale(self.error, self.decay)
 
     def _owed(self, g):
         """Return v, the vector to send; with feedback it is the error's own array, from which `kept` is subtracted."""

@@ -56,6 +56,27 @@ def test_a_number_too_small_to_be_sent_is_sent_once_it_has_grown():
     assert len(when) > 50 and min(when) == 128
 
 
+def test_with_a_decay_what_waits_is_forgotten_by_a_constant_share_of_each_step():
+    s = top_k.Settings(density=1 / 2, error_decay=0.5)
+    exchange = ErrorFeedback(top_k.Codec(s, (), 0, 1, 0), decay=top_k.COMPRESSION.decay(s))
+    sent = [exchange.encode(np.array([3.0, 1.0])) for _ in range(40)]
+    assert all(index[0] == 0 and values[0] == 3 for index, values in sent)  # what waits never reaches 3
+    assert np.allclose(exchange.error, [0, 1])  # e <- (1 + e) / 2
+
+
+def test_an_attached_top_k_decays_by_its_setting():
+    def program(comm, decay):
+        one = attach(comm, find("top_k"), top_k.Settings(density=1 / D, error_decay=decay), LAYOUT, 0)
+        g = np.ones(D)
+        for _ in range(3):
+            g[:] = np.arange(D, 0, -1)
+            one.all_reduce(g, op="mean")
+        return g
+
+    whole, half = (simulated.run(lambda comm, d=d: program(comm, d), 1).results[0] for d in (1.0, 0.5))
+    assert whole.max() == 3 * (D - 2) and half.max() < whole.max()
+
+
 def test_different_workers_choose_different_places_of_which_there_are_at_most_as_many_as_all_sent():
     def program(comm):
         g = draw(comm.rank)
