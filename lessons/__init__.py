@@ -16,6 +16,7 @@ CHAPTERS: tuple[str, ...] = (
     "averaging",
     "staleness",
     "gossip",
+    "little_communication",
     "sandblaster",
     "shared_memory",
     "model_parallel",

@@ -1,0 +1,65 @@
+"""Answers to the quiz on training with little communication, computed by the simulator or by closed forms."""
+
+from lessons.little_communication.experiments import (
+    CENTRES,
+    down_a_valley,
+    exchange_seconds,
+    loss_of,
+    outer,
+)
+
+
+def training(run, period: int, meeting: int) -> float:
+    """Return the percentage of the time that workers train, with steps of a second."""
+    return 100 * period / (period + meeting)
+
+
+def how_much(run, momentum: float) -> str:
+    """Return how DiLoCo's loss with this outer momentum compares with that of averages on digits."""
+    part = loss_of(outer(run, momentum)) / loss_of(outer(run, 0.0))
+    return "lower" if part < 2 / 3 else "level" if part < 4 / 3 else "higher"
+
+
+def farthest(run, length: int) -> str:
+    """Return what gets farthest down a valley of this length."""
+    progress = {momentum: down_a_valley(run, length, momentum) for momentum in (0.0, 0.6, 0.9)}
+    return {0.0: "average", 0.6: "some", 0.9: "much"}[max(progress, key=progress.get)]
+
+
+def least_overlap(run, seconds: int, fragments: int) -> float:
+    """Return the least overlap, in steps of a second, that hides the journey of a fragment."""
+    return seconds / fragments
+
+
+def images(run, speeds: str) -> float:
+    """Return how many times as many images workers of these speeds take in without a barrier."""
+    each = [float(one) for one in speeds.replace(" and ", ", ").split(", ")]
+    return sum(max(each) / one for one in each) / len(each)
+
+
+def crash(run, method: str) -> str:
+    """Return what a crash at a third of the time does to the training of the others."""
+    algorithm, rank = {
+        "DiLoCo": ("diloco", 2),
+        "a server without a barrier; it is a worker that crashes": ("async_diloco", 2),
+        "a server without a barrier; it is the server that crashes": ("async_diloco", 0),
+        "exchanges in random pairs": ("noloco", 2),
+    }[method]
+    values = {"steps": 60, "period": 4, "workers": 4, "learning_rate": 0.01, "crash": f"{rank}:20"}
+    done = run(algorithm=algorithm, **{**CENTRES, **values})
+    return "stops" if done.status == "failed" else "continues"
+
+
+def missed(run, every: int, steps: int) -> float:
+    """Return the percentage of the parameters that are in none of the draws."""
+    return 100 * (1 - 1 / every) ** steps
+
+
+def pairs(run, places: int) -> float:
+    """Return how many times as long as an exchange in pairs a sum around a ring takes."""
+    return exchange_seconds(run, "sum of all", places) / exchange_seconds(run, "in pairs", places)
+
+
+def dragged(run, workers: int, strength: int) -> float:
+    """Return how far two liars pull the mean of gradients, in lengths of the honest mean."""
+    return 2 / workers * (1 + strength)

@@ -1,0 +1,449 @@
+"""Training with little communication: two data centres, one slow line, and what to send over it, and when."""
+
+from math import inf, log10
+
+import numpy as np
+
+from algorithms.synchronous import robust
+from lessons.figure import Look, column, figure, interior, is_rising, ratio, value
+
+PARAMETERS = 64 * 32 + 32 + 32 * 32 + 32 + 32 * 10 + 10  # of the digits' model
+MODEL = {"hidden": "32,32", "batch": 16, "evaluations": 2, "device": "3e5:1e15:0"}  # a step takes about a second
+LATENCY, PER_CENTRE, WORKERS = 0.05, 4, 8
+PERIOD = 32
+ADAM = (0.00125, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)  # rates that are tried
+SGD = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
+
+
+def line(seconds):
+    """Return the settings of a network whose line carries the model in this many seconds."""
+    return {"latency": LATENCY, "bandwidth": 4 * PARAMETERS / seconds}
+
+
+CENTRES = {**MODEL, **line(4), "workers": WORKERS, "per_node": PER_CENTRE}
+
+
+def best(run, rates, **values):
+    """Return the Run with the lowest held-out loss among these rates. Raise ValueError if it is at either end."""
+    tried = {rate: run(learning_rate=rate, **values) for rate in rates}
+    return tried[interior({rate: loss_of(done) for rate, done in tried.items()})]
+
+
+def loss_of(done):
+    """Return the held-out loss, infinite if training diverged."""
+    loss = done.summary["held_out_loss"]
+    return inf if loss is None else loss
+
+
+def across(done):
+    """Return the bytes that crossed the line between the two data centres, both ways."""
+    sent = done.trace.traffic()
+    centre = np.arange(len(sent)) // PER_CENTRE
+    return float(sent[centre[:, None] != centre].sum())
+
+
+@figure(
+    "What share of their time do two data centres train?",
+    source="Douillard et al., 2023",
+    claims={
+        "on a line that needs a second for the model, meeting in every step leaves less than half": lambda rows: (
+            value(rows, "training", line=1.0, meet="every step") < 0.5
+        ),
+        "meeting every 64 steps leaves over 19 parts in 20": lambda rows: (
+            value(rows, "training", line=1.0, meet="every 64 steps") > 0.95
+        ),
+        "on a line ten times as slow, even that costs a fifth": lambda rows: (
+            value(rows, "training", line=10.0, meet="every 64 steps") < 0.8
+        ),
+    },
+    look=Look("line", ("training",), "meet", log="x", title="share of the time"),
+)
+def busy(run):
+    """Digits, two data centres of four workers each; a step takes about a second, a message 50 ms and its bytes.
+
+    `line` is the time in seconds in which the line between the two carries the whole model. The ring of eight sends 7/4
+    of the model over it each way.
+    """
+    values = {**MODEL, "algorithm": "local_sgd", "workers": WORKERS, "steps": 64, "learning_rate": 0.1}
+    step = run(network="ideal", period=64, **values).summary["seconds"] / 64
+    for period in (1, 8, 64):
+        for seconds in (0.01, 0.1, 1.0, 10.0):
+            took = run(period=period, per_node=PER_CENTRE, **line(seconds), **values).summary["seconds"] / 64
+            yield {
+                "line": seconds,
+                "meet": "every step" if period == 1 else f"every {period} steps",
+                "training": step / took,
+            }
+
+
+@figure(
+    "How much outer momentum is best on digits?",
+    source="Douillard et al., 2023",
+    claims={
+        "0.9, the paper's, ends at over 1.4 times the loss of plain averages": lambda rows: (
+            value(rows, "loss", momentum=0.9) > 1.4 * value(rows, "loss", momentum=0.0)
+        ),
+        "a half costs nothing: it stays below 1.2 times their loss": lambda rows: (
+            value(rows, "loss", momentum=0.5) < 1.2 * value(rows, "loss", momentum=0.0)
+        ),
+        "in accuracy all are level within four hundredths": lambda rows: (
+            max(column(rows, "accuracy")) - min(column(rows, "accuracy")) < 0.04
+        ),
+    },
+    look=Look("momentum", ("loss", "training loss"), title="loss"),
+)
+def how_much_momentum(run):
+    """Digits, eight workers, Adam inside, eight meetings of 32 steps each, each row at its own best inner rate.
+
+    With a momentum of 0 the outer rate is 1, which is plain averages; otherwise it is 0.7. The training loss is that of
+    the workers during the last 32 steps.
+    """
+    for momentum in (0.0, 0.3, 0.5, 0.7, 0.9):
+        done = outer(run, momentum)
+        yield {
+            "momentum": momentum,
+            "loss": loss_of(done),
+            "training loss": float(done.losses["loss"][-WORKERS * PERIOD :].mean()),
+            "accuracy": done.summary["accuracy"],
+        }
+
+
+def outer(run, momentum):
+    """Return the Run of DiLoCo at its best inner rate; without momentum, of plain averages."""
+    values = {"outer_momentum": momentum, "outer_rate": 0.7 if momentum else 1.0}
+    return best(run, ADAM, algorithm="diloco", steps=256, period=PERIOD, **values, **CENTRES)
+
+
+@figure(
+    "Where does an outer momentum get farther than averages?",
+    source="Douillard et al., 2023; Wang, Tantia, Ballas & Rabbat, 2020",
+    claims={
+        "in a valley ten times as long as wide, averages get more than twice as far as with 0.9": lambda rows: (
+            ratio(rows, "progress", length=10, outer=("average", "0.9")) > 2
+        ),
+        "in one a thousand times as long, a momentum of 0.9 gets a quarter farther than averages": lambda rows: (
+            ratio(rows, "progress", length=1000, outer=("0.9", "average")) > 1.25
+        ),
+        "the longer the valley, the more momentum is best": lambda rows: (
+            [
+                max((row for row in rows if row["length"] == length), key=lambda row: row["progress"])["outer"]
+                for length in (10, 100, 1000)
+            ]
+            == ["average", "0.6", "0.9"]
+        ),
+    },
+    look=Look("length", ("progress",), "outer", log="xy", title="powers of ten that the loss fell"),
+)
+def valley(run):
+    """A bowl of 20 coordinates without noise, 4 workers, 40 meetings of ten steps; `length` is the largest curvature
+    over the smallest.
+
+    SGD inside, each at the best of four inner rates up to just below 2, the largest stable one. With momentum the outer
+    rate is 0.7; an average is an outer rate of 1 without momentum.
+    """
+    for length in (10, 100, 1000):
+        for momentum in (0.0, 0.6, 0.9):
+            yield {
+                "length": length,
+                "outer": f"{momentum:g}" if momentum else "average",
+                "progress": down_a_valley(run, length, momentum),
+            }
+
+
+def down_a_valley(run, length, momentum):
+    """Return by how many powers of ten the loss falls at the best inner rate."""
+    bowl = {
+        "workload": "quadratic", "condition": length, "dimension": 20, "points": 64, "precision": "float64",
+        "batch": 1, "evaluations": 2, "workers": 4, "steps": 400, "period": 10,
+    }  # fmt: skip
+    left = {}
+    for rate in (0.5, 1.0, 1.5, 1.9, 2.1):
+        values = {"outer_momentum": momentum, "outer_rate": 0.7 if momentum else 1.0, "learning_rate": rate}
+        before, after = run(algorithm="diloco", update="sgd", **values, **bowl).evaluations["loss"][[0, -1]]
+        left[rate] = after / before if np.isfinite(after) else inf
+    return -log10(left[interior(left)])
+
+
+@figure(
+    "How long must a fragment travel while training continues?",
+    source="Douillard et al., 2025",
+    claims={
+        "from four steps on, training takes at most a thirtieth longer than without any line": lambda rows: all(
+            row["slowdown"] < 1 + 1 / 30 for row in rows if row["overlap"] >= 4
+        ),
+        "without overlap two fragments take longer than the whole model at once": lambda rows: (
+            value(rows, "slowdown", overlap=0) > value(rows, "DiLoCo", overlap=0)
+        ),
+        "a journey of eight steps ends at less than 1.5 times DiLoCo's loss": lambda rows: (
+            value(rows, "loss", overlap=8) < 1.5 * value(rows, "DiLoCo's loss", overlap=8)
+        ),
+    },
+    look=Look("overlap", ("slowdown",), theory=("DiLoCo",), title="time, relative to no line at all"),
+)
+def travelling(run):
+    """Digits, two data centres, a line that carries the model in 4 s, 256 steps of about a second; each row at its own
+    best inner rate.
+
+    Two fragments take turns, and each meets every 32 steps. `overlap` is the number of steps that one travels. The grey
+    line is DiLoCo, which sends the whole model every 32 steps and waits for it. Outer momentum 0.5 for all.
+    """
+    values = {"algorithm": "diloco", "learning_rate": 0.01, "steps": 256, "period": PERIOD, "workers": WORKERS}
+    free = run(network="ideal", **values, **MODEL).summary["seconds"]
+    whole = outer(run, 0.5)
+    for overlap in (0, 2, 4, 8, 15):
+        done = streaming(run, overlap)
+        yield {
+            "overlap": overlap,
+            "slowdown": done.summary["seconds"] / free,
+            "DiLoCo": whole.summary["seconds"] / free,
+            "loss": loss_of(done),
+            "DiLoCo's loss": loss_of(whole),
+        }
+
+
+def streaming(run, overlap):
+    """Return the Run of streaming DiLoCo at its best inner rate."""
+    values = {"steps": 256, "period": PERIOD, "outer_momentum": 0.5, "overlap": overlap}
+    return best(run, ADAM[1:], algorithm="streaming_diloco", **values, **CENTRES)
+
+
+SPEEDS = 0.58, 0.75, 1.51, 3.33  # s per step
+ALIKE = 4 / sum(1 / seconds for seconds in SPEEDS)  # s per step; four of these are as fast in all
+CLUSTERS = {
+    "four alike": ((ALIKE,) * 4, False), "four speeds": (SPEEDS, False), "four speeds, one crashes": (SPEEDS, True)
+}  # fmt: skip
+METHODS = {"DiLoCo": ("diloco", {"outer_momentum": 0.3}), "no barrier": ("async_diloco", {"outer_momentum": 0.3})}
+
+
+@figure(
+    "What do four speeds and a crash cost, with a barrier and without?",
+    source="Liu, Chhaparia, Douillard et al., 2024",
+    claims={
+        "at four speeds those without a barrier take in more than twice the images": lambda rows: (
+            ratio(rows, "images", cluster="four speeds", method=("no barrier", "DiLoCo")) > 2
+        ),
+        "and end lower": lambda rows: ratio(rows, "loss", cluster="four speeds", method=("no barrier", "DiLoCo")) < 1,
+        "if all are alike, DiLoCo is at most a third worse, or better": lambda rows: (
+            ratio(rows, "loss", cluster="four alike", method=("DiLoCo", "no barrier")) < 4 / 3
+        ),
+        "a crash ends DiLoCo's training at over four times the other's loss": lambda rows: (
+            ratio(rows, "loss", cluster="four speeds, one crashes", method=("DiLoCo", "no barrier")) > 4
+        ),
+    },
+    look=Look("cluster", ("loss",), "method", kind="bar", log="y", title="held-out loss after 300 s"),
+)
+def four_speeds(run):
+    """Digits, four workers in four places, 300 s, periods of 16 steps, each at its own best inner rate; the line
+    carries the model in 4 s.
+
+    A step takes 0.58, 0.75, 1.51 and 3.33 s, or the same on all four workers, who are as fast together. After
+    100 s, the slowest but one crashes for good. `images` counts those that gradients were computed of.
+    """
+    for cluster in CLUSTERS:
+        for method in METHODS:
+            done = at_speeds(run, cluster, method)
+            images = done.summary["samples"]
+            yield {"cluster": cluster, "method": method, "loss": loss_of(done), "images": images}
+
+
+def at_speeds(run, cluster, method):
+    """Return the Run of a method on a cluster at its best inner rate."""
+    (speeds, crashes), (algorithm, more) = CLUSTERS[cluster], METHODS[method]
+    first = int(algorithm == "async_diloco")  # rank 0 is the server
+    slow = ",".join(f"{rank}:{seconds}" for rank, seconds in enumerate(speeds, first))
+    values = {"slow": slow, "crash": f"{first + 2}:100" if crashes else "", "seconds": 300, "steps": 10_000}
+    return best(run, ADAM, algorithm=algorithm, period=16, workers=4, **values, **more, **line(4), **MODEL)
+
+
+@figure(
+    "With the same bytes: a few parameters in every step, or all of them seldom?",
+    source="Beton et al., 2025",
+    claims={
+        "one parameter in 256 in every step ends lower than all of them every 256 steps": lambda rows: (
+            ratio(rows, "loss", share=1 / 256, send=("few, always", "all, seldom")) < 1
+        ),
+        "a quarter of them is as good as all in every fourth step, to within two fifths": lambda rows: (
+            3 / 5 < ratio(rows, "loss", share=1 / 4, send=("few, always", "all, seldom")) < 7 / 5
+        ),
+        "one in 256 costs loss, whichever way": lambda rows: all(
+            ratio(rows, "loss", share=(1 / 256, 1 / 4), send=send) > 1.1 for send in ("few, always", "all, seldom")
+        ),
+    },
+    look=Look("share", ("loss",), "send", log="xy", title="held-out loss"),
+)
+def few_or_seldom(run):
+    """Digits, four workers, 256 steps with Adam, each row at its own best rate.
+
+    `share` is the share of the parameters that a worker sends per step on average: that many, drawn anew, in every
+    step, or all of them every 1/share steps. At the end there is one average in either case.
+    """
+    for period in (4, 32, 256):
+        for send in ("few, always", "all, seldom"):
+            yield {"share": 1 / period, "send": send, "loss": loss_of(train_sparing(run, send, period))}
+
+
+def train_sparing(run, send, period):
+    """Return the Run that sends 1 / period of the parameters per step, at its best rate."""
+    how = {"algorithm": "sparta", "fraction": 1 / period}
+    if send == "all, seldom":
+        how = {"algorithm": "local_sgd", "period": period}
+    values = {"steps": 256, "update": "adam", "workers": 4, "network": "ideal", **MODEL}
+    return best(run, ADAM[1:7], **how, **values)
+
+
+@figure(
+    "How long is an exchange between many places?",
+    source="Kolehmainen et al., 2025; Koloskova, Stich & Jaggi, 2019",
+    claims={
+        "the sum of all takes longer with every further place": lambda rows: is_rising(
+            column(rows, "seconds", exchange="sum of all")
+        ),
+        "pairs do not": lambda rows: (
+            max(column(rows, "seconds", exchange="in pairs")) < 1.02 * min(column(rows, "seconds", exchange="in pairs"))
+        ),
+        "with four places both take equally long": lambda rows: (
+            abs(ratio(rows, "seconds", places=4, exchange=("sum of all", "in pairs")) - 1) < 0.05
+        ),
+        "with 64 the sum takes more than six times as long": lambda rows: (
+            ratio(rows, "seconds", places=64, exchange=("sum of all", "in pairs")) > 6
+        ),
+        "both take what the formulas say, to within a fiftieth": lambda rows: all(
+            abs(row["seconds"] / row["theory"] - 1) < 0.02 for row in rows
+        ),
+    },
+    look=Look("places", ("seconds",), "exchange", theory=("theory",), log="xy", title="seconds for an exchange"),
+)
+def many_places(run):
+    """One worker in each place, with a line of its own that carries the model in a second; a message takes 0.1 s more.
+
+    The seconds between two outer steps less those of the inner ones. The sum goes around a ring: 2 (N - 1) messages,
+    one after the other, of an N-th of the model. Partners of a pair send each other two vectors.
+    """
+    for places in (4, 8, 16, 32, 64):
+        for exchange in ("sum of all", "in pairs"):
+            yield {
+                "places": places,
+                "exchange": exchange,
+                "seconds": exchange_seconds(run, exchange, places),
+                "theory": 2 * (places - 1) * (0.1 + 1 / places) if exchange == "sum of all" else 0.1 + 2,
+            }
+
+
+def exchange_seconds(run, exchange, places):
+    """Return the seconds of an exchange: those that four more of them take, divided by four."""
+    bowl = {
+        "workload": "quadratic", "dimension": 1024, "points": 64, "batch": 1, "evaluations": 1, "learning_rate": 0.01,
+        "device": "1e12:1e15:0", "latency": 0.1, "bandwidth": 4096.0, "period": 1, "update": "sgd", "workers": places,
+        "algorithm": "diloco" if exchange == "sum of all" else "noloco",
+    }  # fmt: skip
+    few, many = (run(steps=steps, **bowl).summary["seconds"] for steps in (4, 8))
+    return (many - few) / 4
+
+
+LEDGER = {
+    "every step": ("sync_sgd", ADAM[1:7], {"update": "adam"}),
+    "averages": ("local_sgd", ADAM[1:], {"update": "adam", "period": 16}),
+    "DiLoCo": ("diloco", ADAM, {"period": 16, "outer_momentum": 0.5}),
+    "streaming": ("streaming_diloco", ADAM, {"period": 16, "outer_momentum": 0.5, "overlap": 4}),
+    "no barrier": ("async_diloco", ADAM, {"period": 16, "outer_momentum": 0.3}),
+    "few, always": ("sparta", ADAM[1:7], {"update": "adam", "fraction": 1 / 16}),
+    "in pairs": ("noloco", ADAM, {"period": 16}),
+    "neighbours, compressed": ("choco", SGD, {"fraction": 0.1}),
+}
+
+
+@figure(
+    "What does each method learn in the same steps, and what does it send for that?",
+    source="all of the papers of this chapter",
+    claims={
+        "every sparing method sends less than a quarter of what meeting in every step sends": lambda rows: all(
+            row["kB"] < value(rows, "kB", method="every step") / 4 for row in rows if row["method"] != "every step"
+        ),
+        "those that send whole models every 16 steps send less than a tenth": lambda rows: all(
+            value(rows, "kB", method=name) < value(rows, "kB", method="every step") / 10
+            for name in ("averages", "DiLoCo", "streaming", "no barrier", "in pairs")
+        ),
+        "those with Adam inside stay below twice the loss of meeting in every step": lambda rows: all(
+            ratio(rows, "loss", method=(row["method"], "every step")) < 2
+            for row in rows
+            if row["method"] != "neighbours, compressed"
+        ),
+        "a server sends more than twice as much over the line as a sum does": lambda rows: (
+            ratio(rows, "kB over the line", method=("no barrier", "DiLoCo")) > 2
+        ),
+    },
+    look=Look("kB", ("loss",), "method", log="x", title="held-out loss"),
+)
+def ledger(run):
+    """Digits, two data centres of four workers, 128 steps of each worker, each method at its own best inner rate.
+
+    `kB` is what a worker sends per step on average; `kB over the line` what all send per step from one data centre to
+    the other, both ways; `seconds` are those of a step, on a line that carries the model in 4 s.
+    """
+    for method in LEDGER:
+        done = entry(run, method)
+        yield {
+            "method": method,
+            "kB": done.summary["bytes"] / 128 / WORKERS / 1e3,
+            "kB over the line": across(done) / 128 / 1e3,
+            "loss": loss_of(done),
+            "seconds": done.summary["seconds"] / 128,
+        }
+
+
+def entry(run, method):
+    """Return the Run of a method in the ledger at its best rate."""
+    algorithm, rates, more = LEDGER[method]
+    return best(run, rates, algorithm=algorithm, steps=128, **more, **CENTRES)
+
+
+LIES = {
+    "backwards": {"lie": "flip", "strength": 1.0},
+    "backwards, tenfold": {"lie": "flip", "strength": 10.0},
+    "backwards, a hundredfold": {"lie": "flip", "strength": 100.0},
+    "a little off": {"lie": "little", "strength": 1.0},
+}
+AGGREGATES = ("mean", "trimmed", "median", "krum")
+
+
+@figure(
+    "How far can two liars of ten pull a step?",
+    source="Blanchard et al., 2017; Yin et al., 2018; Baruch, Baruch & Goldberg, 2019",
+    claims={
+        "the mean goes as far as liars please: a hundredfold lie pulls it over 40 times as far as a plain one": (
+            lambda rows: ratio(rows, "pulled", aggregate="mean", lie=("backwards, a hundredfold", "backwards")) > 40
+        ),
+        "the others hardly notice how loud a lie is": lambda rows: all(
+            ratio(rows, "pulled", aggregate=name, lie=("backwards, a hundredfold", "backwards")) < 1.2
+            for name in ("trimmed", "median", "krum")
+        ),
+        "a lie that is a little off pulls every one of the three farther than the mean": lambda rows: all(
+            ratio(rows, "pulled", aggregate=(name, "mean"), lie="a little off") > 1.5
+            for name in ("trimmed", "median", "krum")
+        ),
+    },
+    look=Look("lie", ("pulled",), "aggregate", kind="bar", log="y", title="distance from the honest mean"),
+)
+def pull(run):
+    """Ten gradients of 100 numbers, whose true mean has length 1, as has the noise of each; the last two workers lie.
+
+    They send the opposite of their gradients, once, tenfold or a hundredfold; or, in every number, the honest mean less
+    one standard deviation of the honest. Mean over 40 draws; `trimmed` leaves out the two largest and smallest.
+    """
+    dice = np.random.default_rng(run.seed)
+    for lie in LIES:
+        for aggregate in AGGREGATES:
+            yield {"lie": lie, "aggregate": aggregate, "pulled": pull_distance(dice, aggregate, lie)}
+
+
+def pull_distance(dice, aggregate, lie, times=40):
+    """Return how far from the honest mean the aggregate of ten gradients is, two of them lies, on average."""
+    s = robust.Settings(liars=2, tolerated=2, **LIES[lie])
+    found = []
+    for _ in range(times):
+        rows = 0.1 + dice.normal(0, 0.1, (10, 100))
+        honest, out = rows[:8].mean(0), np.zeros(100)
+        robust.tell(rows, honest, 8, s, dice)
+        robust.AGGREGATES[aggregate](out, rows, s)
+        found.append(np.linalg.norm(out - honest))
+    return float(np.mean(found))
