@@ -90,8 +90,8 @@ def lockstep(site: Path, *words: str, code: int = 0) -> str:
 def test_its_help_fits_80_columns_and_says_what_to_start_with(site):
     told = lockstep(site, "--help")
     assert max(map(len, told.splitlines())) <= 80
-    (start,) = re.findall(r"Start here:\n((?:  lockstep.*\n){3})\n", told)
-    assert start.count("lockstep") == 3
+    (start,) = re.findall(r"Start here:\n((?:  lockstep.*\n){4})\n", told)
+    assert start.count("lockstep") == 4
     assert lockstep(site, "--version").strip() == "lockstep, version 0.1.0"
 
 
