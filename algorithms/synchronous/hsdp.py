@@ -94,7 +94,7 @@ def worker(comm, task, s=Settings()):
 
 
 def gather_ahead(comm, places, pieces, ahead):
-    """Yield (the layer at each place in w, bytes of further layers on their way), with `ahead` more gathers begun."""
+    """Yield each layer as (its parameters, bytes of later layers on their way), with `ahead` more gathers begun."""
     begun, coming = deque(), iter(places)
     for _ in places:
         begun.extend(Gather(comm, pieces.mine[pieces.piece(one)]) for one in islice(coming, ahead + 1 - len(begun)))
@@ -152,7 +152,7 @@ ALGORITHM = Algorithm(
             to_settings={"update": "adam"},
         ),
         Equivalence(
-            "second pieces change no number but in the order of sums", to="hsdp", exactness="RND", workers=4,
+            "second pieces change numbers only by the order of sums", to="hsdp", exactness="RND", workers=4,
             settings={"groups": 2, "secondary": True}, to_workers=4, to_settings={"groups": 2},
         ),
     ),

@@ -75,7 +75,7 @@ def _title() -> None:
 
 
 def _lanes():
-    """Return a container as high as four lanes, what is learned, and the cards (style.css), before they come, too."""
+    """Return a container that already has the height of four lanes, what is learned, and the cards (style.css)."""
     return st.container(key="first-lanes", gap="small")
 
 

@@ -24,7 +24,7 @@ class Calibration(NamedTuple):
 
 
 def fit(rows: PublishedRows, start: Constants = START) -> Calibration:
-    """Calibration all constants to these rows."""
+    """Fit all constants to these rows."""
     low, high = np.array(LOWEST), np.array(HIGHEST)
     unit = np.array(start)
 

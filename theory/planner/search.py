@@ -114,7 +114,7 @@ def _pieces(layers: int, pipeline: int, micro_batches: int) -> list[int]:
 
 
 def _shards(replicas: int, pipeline: int, tensor: int, per_node: int) -> list[tuple[int, int]]:
-    """Return (shard, groups) to try. What is gathered in every micro-batch goes badly with a pipeline's many."""
+    """Return (shard, groups) to try. A pipeline has too many micro-batches to gather weights in each."""
     if replicas == 1:
         return [(OPTIMIZER, 1)]
     if pipeline > 1:
