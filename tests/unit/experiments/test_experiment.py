@@ -199,7 +199,9 @@ def test_a_sequential_method_refuses_more_than_one_worker(name):
 
 def test_a_compression_has_its_settings_beside_the_algorithms():
     e = Experiment.of({"compression": "top_k", "density": "0.05", "learning_rate": 0.1})
-    assert e.coding == {"density": 0.05, "error_feedback": True} and e.settings["learning_rate"] == 0.1
+    assert (
+        e.coding == {"density": 0.05, "error_feedback": True, "error_decay": 1.0} and e.settings["learning_rate"] == 0.1
+    )
     assert e.command() == ("lockstep run sync_sgd --learning-rate 0.1 --density 0.05 --compression top_k")
     other = e.change(compression="threshold", threshold=0.3)
     assert other.coding == {"threshold": 0.3, "error_feedback": True} and other.settings["learning_rate"] == 0.1
