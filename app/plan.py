@@ -18,6 +18,7 @@ SEQUENCES = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]
 BATCHES = ["256k", "512k", "1M", "2M", "4M", "8M", "16M"]
 PORTS = ["", "25G", "100G", "200G", "400G", "800G"]
 TOKENS = [1e10, 1e11, 3e11, 1e12, 2e12, 5e12, 1e13, 1.5e13]
+LABELS = {"pipe": "pipeline", "micro": "micro-batch", "again": "recomputed", "tok/s": "tokens/s per GPU"}
 HELP = {
     "data": "GPUs over which data parallelism splits the batch.",
     "tensor": "GPUs over which each matrix is split.",
@@ -27,7 +28,7 @@ HELP = {
     "shards": "What data-parallel ranks share out: the optimizer's state, gradients too, or all; full/8: in each of "
     "eight groups.",
     "again": "What is recomputed in backward: light is the activation functions only.",
-    "tok/s": "Tokens per second and GPU.",
+    "tok/s": "All GPUs together take in as many times more.",
     "MFU": "The model's FLOPs as a share of the GPU's peak.",
     "memory": "Share of the GPU's memory.",
 }
@@ -86,7 +87,7 @@ def _choose() -> tuple[Request, float, float]:
     tokens = st.select_slider(
         "Tokens in all", TOKENS, 1e12, format_func=layouts.tokens_text, key="plan_tokens", **BOUND
     )
-    price = st.number_input("Price of a GPU hour", 0.0, 1000.0, 0.0, 0.5, key="plan_price", **BOUND)
+    price = st.number_input("Price of a GPU hour, in your currency", 0.0, 1000.0, 0.0, 0.5, key="plan_price", **BOUND)
     request = Request(model, gpus, device, per_node, network, f"{batch}-tokens", sequence, precision)
     return request, tokens, price
 
@@ -94,14 +95,15 @@ def _choose() -> tuple[Request, float, float]:
 def _layouts(answer: LayoutAnswer) -> None:
     st.dataframe(
         frame(layouts.rows(answer)), hide_index=True,
-        column_config={name: st.column_config.Column(help=told) for name, told in HELP.items()},
+        column_config={name: st.column_config.Column(LABELS.get(name), help=told) for name, told in HELP.items()},
     )  # fmt: skip
+    st.caption(layouts.SELECTION)
 
 
 def _parts(answer: LayoutAnswer) -> None:
     heading(escape_markdown(f"The best: {layouts.layout_text(answer.found, 0)}"))
     if pipeline := layouts.sketch_pipeline(answer.found):
-        st.markdown(f"[See its pipeline as a timeline]({_schedule_link(pipeline)})")
+        st.markdown(f"[See its pipeline as a timeline]({_schedule_link(pipeline)}). {pipeline.remark}")
     left, right = st.columns(2, gap="medium")
     left.dataframe(frame(layouts.step_parts(answer.found)), hide_index=True)
     right.dataframe(frame(layouts.memory_parts(answer.found)), hide_index=True)
@@ -118,7 +120,8 @@ def _schedule_link(pipeline: PipelineSketch) -> str:
 
 
 def _how_good() -> None:
-    heading("How good these predictions are", "Every published configuration that the constants were fitted to.")
+    heading("How good these predictions are")
+    st.markdown(f"The dots are the published runs to which the constants were fitted. {layouts.ERROR}.")
     dots = _dots()
     worst = max(dots, key=lambda dot: abs(dot.predicted / dot.published - 1))
     st.dataframe(frame(_accuracy()), hide_index=True)

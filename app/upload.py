@@ -64,7 +64,9 @@ def _files() -> None:
     with right:
         heading("Train on a table", "CSV with a row for each sample, or two IDX files: images and labels.")
         _bring("table", "A CSV file, or two IDX files", "Reading the table.")
-        st.caption("A CSV file looks like this. Names are optional; you choose the column to predict.")
+        st.caption(
+            "A CSV file looks like this, with ten rows or more. Names are optional; you choose the column to predict."
+        )
         st.code(tables.EXAMPLE, language=None)
         with st.container(horizontal=True):
             st.button(

@@ -61,6 +61,7 @@ def plan_command(tokens: str, price: float | None, top: int, as_json: bool, **as
     console.say()
     if len(answer.found):
         console.say(show.table(layouts.rows(answer, top)))
+        console.say(console.prose(layouts.SELECTION))
         console.say()
         console.say((console.wrap(f"The best: {layouts.layout_text(answer.found, 0)}", "  "), console.HEAD))
         console.say(show.table(layouts.step_parts(answer.found), words=1, keys=1))
@@ -69,6 +70,7 @@ def plan_command(tokens: str, price: float | None, top: int, as_json: bool, **as
         console.say()
         if pipeline := layouts.sketch_pipeline(answer.found):
             console.say(console.prose(f"See its pipeline: {pipeline.command}"))
+            console.say(console.prose(pipeline.remark))
     for remark in layouts.remarks(answer, count, price):
         console.say(console.prose(remark))
 

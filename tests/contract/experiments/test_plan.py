@@ -4,10 +4,13 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from experiments.study import layouts
 from experiments.study.layouts import Request
+from theory.planner import published
+from theory.planner.calibration import fit
 from theory.planner.language_model import find_model
 from theory.planner.memory_use import TIGHT
 
@@ -63,6 +66,32 @@ def test_the_next_best_is_slower_for_a_reason_that_is_told():
     slower = float(re.search(r"It is ([\d.]+) % slower", text)[1])
     assert slower == pytest.approx(100 * (found.time.seconds[other] / found.time.seconds[first] - 1), abs=0.05)
     assert " more for " in text
+
+
+def test_the_parts_that_make_the_next_best_slower_add_up_to_how_much_slower_it_is():
+    scale = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "min": 60.0}
+    for request in (LARGE, Request("gpt-3-13b", 64, batch="4M-tokens"), Request("llama-3-8b", 8, batch="64")):
+        found = layouts.find_layouts(request).found
+        first, other = layouts.best_of_each(found, 2)
+        parts = re.findall(r"([\d.]+) (s|ms|µs|min) (more|less) for", layouts.next_best(found))
+        total = sum(float(size) * scale[unit] * (1 if sign == "more" else -1) for size, unit, sign in parts)
+        slower = float(found.time.seconds[other] - found.time.seconds[first])
+        assert total == pytest.approx(slower, rel=0.1)
+
+
+@pytest.mark.slow
+def test_the_errors_on_models_that_a_fit_has_not_seen_are_those_shown():
+    rows = published.table()
+    unseen = published.leave_out(rows, rows.models, lambda some, known: published.predict(some, fit(known).constants))
+    assert layouts.error_texts(published.errors(rows, unseen)) == layouts.UNSEEN
+
+
+def test_the_published_runs_that_split_their_model_are_as_close_as_is_said():
+    rows = published.table()
+    at = rows.setup.layout
+    split = at.tensor * at.pipeline * at.context > 1
+    off = np.abs(published.predict(rows)[split] / rows.rates[split] - 1)
+    assert (len(off), round(100 * off.max())) == (13, 13)
 
 
 def test_days_and_cost_are_those_of_so_many_tokens():

@@ -27,7 +27,7 @@ def test_the_page_shows_the_layouts_of_the_command_for_the_model_and_the_cluster
     best, step, memory, accuracy = (table.value.to_dict("records") for table in page.dataframe)
     assert best == layouts.rows(answer)
     assert (step, memory) == (layouts.step_parts(answer.found), layouts.memory_parts(answer.found))
-    assert accuracy == layouts.accuracy() and len(accuracy) == 3
+    assert accuracy == layouts.accuracy() and len(accuracy) == 4
     assert any("300 billion tokens take" in text.value for text in page.markdown)
 
 
