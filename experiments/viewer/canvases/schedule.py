@@ -57,6 +57,7 @@ def frame(study: Study, until: float | None = None, together: str = "") -> bytes
         "clock": bool(together),
         "together": together,
         "seconds": max(until or 0.0, s["makespan"]),
+        "end": s["makespan"],
         "unit": "",
         "spans": len(order),
         "exact": (0.0, s["makespan"]),

@@ -656,6 +656,13 @@ def test_two_schedules_have_one_clock_and_one_window(drawn):
     assert seen[0] == seen[1] and seen[0][:2] == [10, 30] and seen[0][2] > 10
 
 
+def test_a_schedule_on_the_axis_of_a_longer_one_is_said_to_be_as_long_as_it_is(drawn):
+    study = schedules.study(Plan.of(schedule="zb_h1"))
+    own = study.summary["makespan"]
+    page = drawn("timeline", schedule.frame(study, 2 * own))
+    expect(page.locator(".status")).to_contain_text(f"Showing the schedule, {own:g} units of time")
+
+
 @pytest.mark.slow
 def test_a_schedule_that_another_one_joins_shows_the_axis_of_both(drawn):
     long, short = (schedules.study(Plan.of(schedule=name)) for name in ("1f1b", "zb_interleaved"))
