@@ -24,8 +24,10 @@ def cost(run: ScriptRun, folder: Path) -> str:
     "" if it has none, or if the run without them is not stored.
     """
     who, even = _without(run, folder)
-    if not even:
-        return ""
+    return _compared(run, who, even) if even else ""
+
+
+def _compared(run: ScriptRun, who: str, even: Path) -> str:
     (what, seconds), (_, usual) = (duration(one.summary) for one in (run, store.load_script(even)))
     times = units.number(seconds / usual, 3)
     return f"{who}: {what} takes {units.seconds(seconds)} instead of {units.seconds(usual)}, {times} times as long"
@@ -34,9 +36,12 @@ def cost(run: ScriptRun, folder: Path) -> str:
 def cost_or_advice(run: ScriptRun, folder: Path) -> str:
     """Return what `cost` does, or else how to find out on the command line; "" without slow ranks."""
     who, even = _without(run, folder)
-    if even or not who:
-        return cost(run, folder)
-    return f"{who}. To see what that costs, run the same without --slow, then `lockstep show {folder.name[:SHOWN]}`"
+    if even:
+        return _compared(run, who, even)
+    return (
+        who
+        and f"{who}. To see what that costs, run the same without --slow, then `lockstep show {folder.name[:SHOWN]}`"
+    )
 
 
 def _without(run: ScriptRun, folder: Path) -> tuple[str, Path | None]:
