@@ -29,7 +29,7 @@ SPLIT = ", and all 13 that split their model within 13 % of the prediction"
 SLOWEST_NETWORK = 200e9  # bytes/s of a node in the data
 BILLION = 1e9
 MODELS, DEVICES = tuple(language_model.PRESETS), tuple(GPUS)
-SELECTION = "Listed is the fastest layout of each way to split the model, not its variants."
+SELECTION = "Each line is the fastest layout of one way to split the model; its variants are left out."
 SHARDS = ("none", "state", "grads", "full")
 RECOMPUTED = ("", "light", "scores", "full")
 SLOW_WHEN_FULL = (
@@ -93,7 +93,7 @@ def find_layouts(request: Request) -> LayoutAnswer:
     """Return the layouts for this request. Raise ValueError if it is not understood or leaves GPUs without work."""
     model, notes = read_model(request.model), []
     if request.sequence:
-        model = language_model.with_sequence(model, request.sequence)
+        model = replace(model, sequence=request.sequence)
     batch = read_batch(request.batch, model.sequence)
     gpu = setup.find_gpu(request.device)
     name = next(name for name in GPUS if GPUS[name] is gpu)
@@ -206,8 +206,8 @@ def rows(answer: LayoutAnswer, top: int = TOP) -> list[dict[str, str]]:
             "again": RECOMPUTED[at.recompute[i]],
             "step": f"{found.time.seconds[i]:#.3g}".rstrip(".") + " s",
             "tok/s": units.count(found.rates[i]),
-            "MFU": f"{100 * of[i]:.0f} %",
-            "memory": f"{100 * found.shares[i]:.0f} %",
+            "MFU": units.share(of[i]),
+            "memory": units.share(found.shares[i]),
         }
         for i in best_of_each(found, top)
     ]
@@ -233,7 +233,7 @@ def step_parts(found: Found, i: int = 0) -> list[dict[str, str]]:
     parts = parts_of(found.time, i)
     whole = sum(parts.values())
     return [
-        {"part of a step": PARTS[name], "time": units.seconds(part), "share": f"{100 * part / whole:.1f} %"}
+        {"part of a step": PARTS[name], "time": units.seconds(part), "share": units.percent(part / whole)}
         for name, part in sorted(parts.items(), key=lambda item: -item[1])
         if part > 0.0005 * whole
     ]
@@ -247,7 +247,7 @@ def memory_parts(found: Found, i: int = 0) -> list[dict[str, str]]:
     listed = sorted(((HELD[name], part) for name, part in held.items()), key=lambda item: -item[1])
     listed.append(("fragments, CUDA and NCCL", rest))
     return [
-        {"held on a GPU": name, "size": units.size(part), "share": f"{100 * part / total:.1f} %"}
+        {"held on a GPU": name, "size": units.size(part), "share": units.percent(part / total)}
         for name, part in listed
         if part > 0.0005 * total
     ]
@@ -268,16 +268,16 @@ def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | No
     is_split = bool(at.tensor[0] * at.pipeline[0] * at.context[0] > 1)
     told.append(
         f"{units.count(len(found))} of {units.count(answer.tried)} layouts fit, {units.count(near)} of them within "
-        f"{100 * PLATEAU:.0f} % of the best. {ERROR}{SPLIT * is_split}: small differences between layouts mean nothing."
+        f"{units.share(PLATEAU)} of the best. {ERROR}{SPLIT * is_split}: small differences mean nothing."
     )
     if len(best_of_each(found, 2)) > 1:
         told.append(next_best(found))
     if found.shares[0] > TIGHT:
-        told.append(f"The best one fills {100 * found.shares[0]:.0f} % of memory. {SLOW_WHEN_FULL}")
+        told.append(f"The best one fills {units.share(found.shares[0])} of memory. {SLOW_WHEN_FULL}")
     elif len(answer.tight) and (gain := 100 * (found.time.seconds[0] / answer.tight.time.seconds[0] - 1)) >= 1:
         told.append(
             f"{units.count_with_noun(len(answer.tight), 'layout')}, up to {gain:.0f} % faster, would fill more than "
-            f"{100 * TIGHT:.0f} % of memory. {SLOW_WHEN_FULL}"
+            f"{units.share(TIGHT)} of memory. {SLOW_WHEN_FULL}"
         )
     if tokens:
         days = tokens / (float(found.rates[0]) * answer.request.gpus) / 86400
@@ -325,7 +325,7 @@ def _too_large(answer: LayoutAnswer) -> str:
     while gpus < 2**17:
         gpus *= 2
         try:
-            enough = search.search(replace(nearest.setup, layout=Layout()), gpus)
+            enough = search.search(nearest.setup, gpus)
         except ValueError:
             continue
         if (enough.shares <= 1).any():
@@ -347,7 +347,9 @@ class PipelineSketch(NamedTuple):
     @property
     def remark(self) -> str:
         """A sentence on the micro-batches that are left out; "" if none is."""
-        left_out = f"Drawn are {self.chunks} of its {self.planned:,} micro-batches, so the bubble is a larger part."
+        left_out = (
+            f"Only {self.chunks} of its {self.planned:,} micro-batches are drawn, so the bubble is a larger part."
+        )
         return left_out if self.planned > self.chunks else ""
 
     @property
@@ -409,9 +411,9 @@ def dots() -> list[Dot]:
 def error_texts(errors: published.Errors) -> dict[str, str]:
     """Return errors as columns to print."""
     return {
-        "median error": f"{100 * errors.median:.1f} %",
-        "nine of ten within": f"{100 * errors.ninth:.0f} %",
-        "within 20 %": f"{100 * errors.within:.0f} %",
+        "median error": units.percent(errors.median),
+        "nine of ten within": units.share(errors.ninth),
+        "within 20 %": units.share(errors.within),
     }
 
 
@@ -424,12 +426,6 @@ def accuracy() -> list[dict[str, str]]:
         "one utilisation for each GPU": published.leave_out(rows, rows.models, published.constant),
     }
     found = {name: published.errors(rows, guess) for name, guess in guesses.items()}
-    rows_shown = [
-        {
-            "predicted by": name,
-            **error_texts(errors),
-        }
-        for name, errors in found.items()
-    ]
+    rows_shown = [{"predicted by": name, **error_texts(errors)} for name, errors in found.items()]
     unseen = {"predicted by": "this planner, fitted to the other models", **UNSEEN}
     return [rows_shown[0], unseen, *rows_shown[1:]]

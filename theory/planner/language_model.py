@@ -12,7 +12,7 @@ rotary positions); Narayanan et al., SC 2021, appendix (FLOPs).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from knobs import match_name
@@ -121,7 +121,7 @@ def from_config(config: Mapping[str, Any]) -> LanguageModel:
     """Return the model that a Hugging Face `config.json` describes. Raise ValueError for what is not a transformer."""
     sizes = {field: _first(config, names) for field, names in CONFIG.items()}
     if missing := [CONFIG[field][0] for field, size in sizes.items() if not size]:
-        raise ValueError(f"this config.json does not say {', '.join(missing)}: is it of a language model?")
+        raise ValueError(f"this config.json does not say {', '.join(missing)}; is it the config of a language model?")
     if experts := _first(config, ("num_local_experts", "num_experts", "n_routed_experts")):
         raise ValueError(f"this model has {experts} experts; mixtures of experts are not planned.")
     heads, width = sizes["heads"], sizes["width"]
@@ -134,11 +134,6 @@ def from_config(config: Mapping[str, Any]) -> LanguageModel:
         **sizes, kv_heads=_first(config, ("num_key_value_heads",)) or heads, ffn=ffn, gated=gated,
         tied=bool(config.get("tie_word_embeddings", is_old)), learned_positions=is_old,
     )  # fmt: skip
-
-
-def with_sequence(model: LanguageModel, sequence: int) -> LanguageModel:
-    """Return `model` trained on sequences of this length; learned positions grow with it."""
-    return replace(model, sequence=sequence)
 
 
 def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int:

@@ -28,7 +28,7 @@ import numpy as np
 from theory.planner.constants import FITTED, Constants
 from theory.planner.language_model import CAUSAL, LanguageModel
 from theory.planner.memory_use import memory_use
-from theory.planner.setup import ATTENTION, GPUS, RECOMPUTE, SHARDS, Gpu, Layout, Setup, Software
+from theory.planner.setup import ATTENTION, GPUS, RECOMPUTE, SHARDS, Gpu, Layout, Setup, Software, take_rows
 from theory.planner.step_time import tokens_per_second, utilisation
 
 FILE = Path(__file__).with_name("published_throughput.csv")
@@ -47,7 +47,6 @@ class PublishedRows:
     is_open: np.ndarray  # whether micro-batch and stages per rank were not published, shape (rows, 2)
     rates: np.ndarray
     inconsistent: np.ndarray
-    counted: np.ndarray  # which FLOPs its source counts
     told: np.ndarray  # utilisation as published, %; NaN if none
     flops: np.ndarray  # TFLOP/s per GPU as published; 0 if none
     parameters: np.ndarray  # as published; 0 if none
@@ -58,14 +57,10 @@ class PublishedRows:
     def take(self, rows: np.ndarray) -> "PublishedRows":
         """Return some of the rows: a mask or indices."""
         parts = ("model", "gpu", "layout", "software")
-        setup = replace(self.setup, **{name: _chosen(getattr(self.setup, name), rows) for name in parts})
+        setup = replace(self.setup, **{name: take_rows(getattr(self.setup, name), rows) for name in parts})
         setup = replace(setup, batch=self.setup.batch[rows])
         rest = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "setup"}
         return replace(self, setup=setup, **rest)
-
-
-def _chosen(part, rows: np.ndarray):
-    return replace(part, **{f.name: getattr(part, f.name)[rows] for f in fields(part)})
 
 
 class Errors(NamedTuple):
@@ -121,7 +116,7 @@ def table() -> PublishedRows:
     is_open = np.array([[not row["micro_batch"], not row["stages_per_rank"]] for row in rows])
     return PublishedRows(
         words["source"], words["model"], column("gpus"), words["gpu"], setup, is_open,
-        np.where(rates > 0, rates, flops * 1e12 / counted), column("inconsistent") == 1, words["flops_counted"],
+        np.where(rates > 0, rates, flops * 1e12 / counted), column("inconsistent") == 1,
         column("utilisation", float, np.nan), flops, column("params"),
     )  # fmt: skip
 

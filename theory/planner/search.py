@@ -11,8 +11,20 @@ import numpy as np
 
 from theory.planner.constants import FITTED, Constants
 from theory.planner.memory_use import MemoryUse, memory_use
-from theory.planner.setup import FULL, GRADIENTS, KEEP, LIGHT, OPTIMIZER, SELECTIVE, UNFUSED, WHOLE, Layout, Setup
-from theory.planner.step_time import StepTime, step_time
+from theory.planner.setup import (
+    FULL,
+    GRADIENTS,
+    KEEP,
+    LIGHT,
+    OPTIMIZER,
+    SELECTIVE,
+    UNFUSED,
+    WHOLE,
+    Layout,
+    Setup,
+    take_rows,
+)
+from theory.planner.step_time import StepTime, step_time, throughput
 
 MOST_CONTEXT, MOST_MICRO_BATCH, MOST_PIECES = 16, 16, 20
 
@@ -31,7 +43,7 @@ class Found:
     @property
     def rates(self):
         """Tokens per second and GPU."""
-        return self.setup.batch * self.setup.model.sequence / self.setup.layout.gpus / self.time.seconds
+        return throughput(self.setup, self.time)
 
     @property
     def shares(self):
@@ -40,12 +52,8 @@ class Found:
 
     def take(self, rows: np.ndarray) -> "Found":
         """Return some of the layouts: a mask or indices."""
-        layout = _chosen(self.setup.layout, rows)
-        return Found(replace(self.setup, layout=layout), _chosen(self.time, rows), _chosen(self.memory, rows))
-
-
-def _chosen(part, rows: np.ndarray):
-    return replace(part, **{f.name: np.asarray(getattr(part, f.name))[rows] for f in fields(part)})
+        layout = take_rows(self.setup.layout, rows)
+        return Found(replace(self.setup, layout=layout), take_rows(self.time, rows), take_rows(self.memory, rows))
 
 
 def search(setup: Setup, gpus: int, constants: Constants = FITTED) -> Found:
@@ -115,9 +123,7 @@ def _pieces(layers: int, pipeline: int, micro_batches: int) -> list[int]:
 
 def _shards(replicas: int, pipeline: int, tensor: int, per_node: int) -> list[tuple[int, int]]:
     """Return (shard, groups) to try. A pipeline has too many micro-batches to gather weights in each."""
-    if replicas == 1:
-        return [(OPTIMIZER, 1)]
-    if pipeline > 1:
+    if replicas == 1 or pipeline > 1:
         return [(OPTIMIZER, 1)]
     inside = per_node // tensor  # replicas in a node
     hybrid = [(FULL, replicas // inside)] if 1 < inside < replicas and replicas % inside == 0 else []

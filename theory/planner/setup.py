@@ -20,8 +20,10 @@ Source: NVIDIA's data sheets of the A100 and the H100 (rates without sparsity); 
 section 3.3.1 (400 Gbit/s per GPU).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
+
+import numpy as np
 
 from knobs import match_name
 
@@ -119,3 +121,8 @@ def find_gpu(name: str) -> Gpu:
     if found not in GPUS:
         raise ValueError(f"there is no GPU {name!r} to plan for; use one of {', '.join(GPUS)}.")
     return GPUS[found]
+
+
+def take_rows(part: Any, rows: np.ndarray) -> Any:
+    """Return a dataclass of arrays with some of their elements: a mask or indices."""
+    return replace(part, **{f.name: np.asarray(getattr(part, f.name))[rows] for f in fields(part)})

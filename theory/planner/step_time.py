@@ -246,7 +246,12 @@ def _message(prices: StepPrices):
 
 def tokens_per_second(setup: Setup, constants: Constants = FITTED):
     """Return the tokens that each GPU processes in a second."""
-    return setup.batch * setup.model.sequence / setup.layout.gpus / step_time(setup, constants).seconds
+    return throughput(setup, step_time(setup, constants))
+
+
+def throughput(setup: Setup, time: StepTime):
+    """Return the tokens that each GPU processes in a second, if a step takes this time."""
+    return setup.batch * setup.model.sequence / setup.layout.gpus / time.seconds
 
 
 def utilisation(setup: Setup, rate, scores: float = 1.0):

@@ -1,12 +1,12 @@
 """Five configurations with every intermediate quantity, as an independent scalar program printed them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from theory.planner import setup
 from theory.planner.constants import Constants
-from theory.planner.language_model import LanguageModel, find_model, with_sequence
+from theory.planner.language_model import LanguageModel, find_model
 from theory.planner.memory_use import memory_use
 from theory.planner.setup import GPUS, Layout, Setup, Software
 from theory.planner.step_time import StepPrices, step_time, tokens_per_second, utilisation
@@ -37,7 +37,7 @@ class Case:
 CASES = {
     "MPT-7B on 8 A100-40GB, fully sharded and recomputed": Case(
         Setup(
-            with_sequence(find_model("mpt-7b"), 1024),
+            replace(find_model("mpt-7b"), sequence=1024),
             768,
             GPUS["A100-40GB"],
             Layout(data=8, shard=setup.FULL, micro_batch=24, recompute=setup.WHOLE),

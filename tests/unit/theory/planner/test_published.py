@@ -44,7 +44,7 @@ def test_at_most_twelve_constants_are_fitted_none_of_them_on_a_bound():
 
 
 def test_the_constants_are_where_the_fit_ends():
-    """No constant can move by 2 % without a larger robust error."""
+    """No constant can move by a tenth without a larger robust error."""
 
     def cost(constants):
         off = np.log(predict(ROWS, constants) / ROWS.rates) / 0.03
