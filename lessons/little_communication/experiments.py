@@ -356,7 +356,7 @@ LEDGER = {
     "What does each method learn in the same steps, and what does it send for that?",
     source="all of the papers of this chapter",
     claims={
-        "every sparing method sends less than a quarter of what meeting in every step sends": lambda rows: all(
+        "each method that saves traffic sends less than a quarter of what meeting in every step does": lambda rows: all(
             row["kB"] < value(rows, "kB", method="every step") / 4 for row in rows if row["method"] != "every step"
         ),
         "those that send whole models every 16 steps send less than a tenth": lambda rows: all(

@@ -46,7 +46,7 @@ WAIT_FOR_NOBODY = Assignment(
     {**SPEEDS, "algorithm": "async_diloco"},
     turn={"slow": ("", "1:0.58,2:0.75,3:1.51,4:3.33")},
     note=("samples", "share_wait", "held_out_loss"),
-    claims={"four speeds do as much work as four times the same, or more": lambda rows: (
+    claims={"workers of four speeds do as much work as four equal ones, or more": lambda rows: (
         column(rows, "samples")[1] > 0.95 * column(rows, "samples")[0]
     )},
 )  # fmt: skip
