@@ -8,7 +8,7 @@ from app import charts
 from app.browser.frames import frame
 from app.browser.text import escape_markdown, sentence
 from app.charts.pictures import heading
-from experiments.study import layouts
+from experiments.study import layouts, planner_errors
 from experiments.study.layouts import LayoutAnswer, PipelineSketch, Request
 from experiments.wording import units
 
@@ -38,8 +38,8 @@ INTRODUCTION = (
 )
 
 _found = st.cache_resource(layouts.find_layouts, max_entries=32, show_spinner=False)
-_dots = st.cache_resource(layouts.dots, show_spinner=False)
-_accuracy = st.cache_resource(layouts.accuracy, show_spinner=False)
+_dots = st.cache_resource(planner_errors.dots, show_spinner=False)
+_accuracy = st.cache_resource(planner_errors.accuracy, show_spinner=False)
 
 
 def page() -> None:
@@ -121,7 +121,7 @@ def _schedule_link(pipeline: PipelineSketch) -> str:
 
 def _how_good() -> None:
     heading("How good these predictions are")
-    st.markdown(f"The dots are the published runs to which the constants were fitted. {layouts.ERROR}.")
+    st.markdown(f"The dots are the published runs to which the constants were fitted. {planner_errors.ERROR}.")
     dots = _dots()
     worst = max(dots, key=lambda dot: abs(dot.predicted / dot.published - 1))
     st.dataframe(frame(_accuracy()), hide_index=True)

@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.charts.frame import frame
-from experiments.study.layouts import Dot
+from experiments.study.planner_errors import Dot
 from experiments.viewer import palette
 
 BAND = 1.1  # edges of the band of 10 % around equality

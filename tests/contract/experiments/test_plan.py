@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.study import layouts
+from experiments.study import layouts, planner_errors
 from experiments.study.layouts import Request
 from theory.planner import published
 from theory.planner.calibration import fit
@@ -83,7 +83,7 @@ def test_the_parts_that_make_the_next_best_slower_add_up_to_how_much_slower_it_i
 def test_the_errors_on_models_that_a_fit_has_not_seen_are_those_shown():
     rows = published.table()
     unseen = published.leave_out(rows, rows.models, lambda some, known: published.predict(some, fit(known).constants))
-    assert layouts.error_texts(published.errors(rows, unseen)) == layouts.UNSEEN
+    assert planner_errors.error_texts(published.errors(rows, unseen)) == planner_errors.UNSEEN
 
 
 def test_the_published_runs_that_split_their_model_are_as_close_as_is_said():

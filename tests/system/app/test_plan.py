@@ -2,7 +2,7 @@
 
 from streamlit.testing.v1 import AppTest
 
-from experiments.study import layouts
+from experiments.study import layouts, planner_errors
 from experiments.study.layouts import Request
 from tests.patience import PATIENCE
 
@@ -27,7 +27,7 @@ def test_the_page_shows_the_layouts_of_the_command_for_the_model_and_the_cluster
     best, step, memory, accuracy = (table.value.to_dict("records") for table in page.dataframe)
     assert best == layouts.rows(answer)
     assert (step, memory) == (layouts.step_parts(answer.found), layouts.memory_parts(answer.found))
-    assert accuracy == layouts.accuracy() and len(accuracy) == 4
+    assert accuracy == planner_errors.accuracy() and len(accuracy) == 4
     assert any("300 billion tokens take" in text.value for text in page.markdown)
 
 
@@ -43,7 +43,7 @@ def test_what_cannot_be_planned_is_said_in_a_sentence(folders):
 
 
 def test_the_dots_are_the_published_rows_and_the_worst_has_a_reason(folders):
-    dots = layouts.dots()
+    dots = planner_errors.dots()
     assert len(dots) == 144 and len({dot.source for dot in dots}) == 5
     worst = max(dots, key=lambda dot: abs(dot.predicted / dot.published - 1))
     assert worst.remark == "memory is nearly full"
