@@ -10,6 +10,12 @@ u_l to update; Tf, Tb, Tc and u are the sums, and Tx = Tf + Tb. Backward goes fr
     and the next forward   >= max(Tx + u + c_1, Tc)            if early layers go first; else no less than wait-free
     delay k >= 1           max(Tx + u, Tc)                     at most twice as fast as no overlap, if Tx = Tc
 
+With sharded parameters, a_l is the time of an all-gather of layer l, which forward and backward both need, and r_l that
+of a reduce-scatter of its gradient, which ranks wait for; Ta and Tr are the sums.
+
+    gathered when needed   Tx + 2 Ta + Tr + u
+    k >= 1 layers ahead    Tx + 2 a_1 + Tr + u                 on equal layers, if f_l >= a_l and b_l >= k a_l
+
 Source: Zhang et al. (Poseidon), USENIX ATC 2017; Shi et al. (MG-WFBP), INFOCOM 2019; Daily et al., "Leveraging
 Asynchronicity in Gradient Descent", OpenReview rkFd2P5gl. The recurrences follow from the schedules.
 """
@@ -19,7 +25,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from itertools import accumulate, count
+from itertools import accumulate, count, islice
 
 Buckets = Sequence[range]  # of layers, the last layers first
 
@@ -134,6 +140,28 @@ def forward_overlap(p: StepCosts, urgent: bool = True, most: float = math.inf) -
 def delayed_update(p: StepCosts) -> float:
     """Return the time of a step, in s, whose gradients are applied k >= 1 steps late, layer by layer."""
     return max(p.compute + sum(map(p.update, p.sizes)), p.communicate)
+
+
+def prefetching(p: StepCosts, ahead: int, add: Cost = Cost()) -> float:
+    """Return the time of a step, s, whose ranks gather each layer's parameters before both its passes.
+
+    A gather begins when the layer `ahead` layers earlier is about to compute, or at the beginning of the pass. `line`
+    and `lag` are those of a gather. A reduce-scatter takes as long and then `add`, and the next layer waits for it.
+    """
+    now = free = 0.0
+    for seconds, backward in ((p.forward, False), (p.backward, True)):
+        layers = range(p.layers)[:: -1 if backward else 1]
+        coming = iter(layers)
+        arrives: dict[int, float] = {}  # layer -> s
+        for place, layer in enumerate(layers, 1):
+            for begun in islice(coming, place + ahead - len(arrives)):
+                free = max(now, free) + p.line(p.sizes[begun])
+                arrives[begun] = free + p.lag(p.sizes[begun])
+            now = max(now, arrives[layer]) + seconds[layer]
+            if backward:
+                free = max(now, free) + p.line(p.sizes[layer])
+                now = free + p.lag(p.sizes[layer]) + add(p.sizes[layer])
+    return now + p.update(sum(p.sizes))
 
 
 def steps(p: StepCosts, number: int, *, delay: int = 0, urgent: bool = False, most: float = math.inf) -> list[float]:

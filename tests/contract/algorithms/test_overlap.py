@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -8,7 +9,16 @@ import workloads
 from cluster.devices import DEVICES
 from cluster.network import NETWORKS, Link, Network
 from tests.training import ScalarChain, Springs, train
-from theory.overlap import Cost, StepCosts, fill_buckets, forward_overlap, no_overlap, steps, wait_free
+from theory.overlap import (
+    Cost,
+    StepCosts,
+    fill_buckets,
+    forward_overlap,
+    no_overlap,
+    prefetching,
+    steps,
+    wait_free,
+)
 from tracing import COMPUTE
 
 SLOW = Network(Link(1e-4, 1e7), Link(1e-4, 1e7))
@@ -114,13 +124,13 @@ def seconds(kernel):
 
 
 @cache
-def profile(bandwidth, collective):
+def profile(bandwidth, collective, loss_in_forward=False):
     """The layers' own times, from the spans of one worker alone; the network's, from its link and its kernels."""
     event_log = train("overlap", residual(**EVEN), steps=1, batch=16, network=NETWORKS["ideal"]).outcome.event_logs[0]
     took = {label: end - start for _, start, end, _, label in event_log.spans}
     work = residual(**EVEN)
-    backward = [took[f"B{layer}"] for layer in range(work.depth)]
-    backward[-1] += took["loss"]
+    forward, backward = ([took[f"{letter}{layer}"] for layer in range(work.depth)] for letter in "FB")
+    (forward if loss_in_forward else backward)[-1] += took["loss"]
     add, scale, beta = seconds(kernels.add), seconds(kernels.scale), ITEM / bandwidth
     if collective == "stream":  # two messages of half the vector; the second leaves when the first was added
         line = Cost(LATENCY + add.start + scale.start, beta + (add.each + scale.each) / 2)
@@ -128,7 +138,7 @@ def profile(bandwidth, collective):
     else:  # one message each way; adding goes on while the next is on the wire
         line, lag = Cost(0.0, beta), Cost(LATENCY + add.start + scale.start, add.each + scale.each)
     sizes = [part.parameters for part in work.split(work.depth)]
-    return StepCosts([took[f"F{i}"] for i in range(work.depth)], backward, sizes, line, lag, seconds(kernels.sgd))
+    return StepCosts(forward, backward, sizes, line, lag, seconds(kernels.sgd))
 
 
 RUNS = {
@@ -163,3 +173,18 @@ def test_two_simulated_workers_take_the_time_of_the_profile(name, bandwidth, col
     ).outcome.event_logs[0]
     at = [row[2] for row in event_log.losses]
     assert (at[-1] - at[-5]) / 4 == pytest.approx(predicted(profile(bandwidth, collective)), rel=1e-9)
+
+
+@pytest.mark.parametrize("bandwidth", [2e7, 2e8, 2e9])
+@pytest.mark.parametrize("ahead", [0, 1, 2, 9])
+def test_two_workers_that_prefetch_shards_take_the_time_of_the_profile(ahead, bandwidth):
+    settings = {"update": "sgd", "prefetch": ahead}
+    network = Network(Link(LATENCY, bandwidth), Link(LATENCY, bandwidth))
+    event_log = train("hsdp", residual(**EVEN), 2, settings, steps=3, batch=16, network=network).outcome.event_logs[0]
+    at = [row[2] for row in event_log.losses]
+    add, scale, update = (seconds(kernel) for kernel in (kernels.add, kernels.scale, kernels.sgd))
+    add_up = Cost(add.start + scale.start, (add.each + scale.each) / 2)  # of half a layer, as all that follows
+    line, update = Cost(0.0, ITEM / bandwidth / 2), Cost(update.start, update.each / 2)
+    layers = profile(bandwidth, "stream", loss_in_forward=True)  # gathers for backward begin after the loss
+    p = replace(layers, line=line, lag=Cost(LATENCY), update=update)
+    assert at[2] - at[1] == pytest.approx(prefetching(p, ahead, add_up), rel=1e-9)

@@ -14,6 +14,7 @@ from theory.overlap import (
     forward_overlap,
     merge_buckets,
     no_overlap,
+    prefetching,
     steps,
     wait_free,
 )
@@ -137,6 +138,36 @@ def test_what_delay_gains_is_the_smaller_over_the_larger(ratio):
     for p in (StepCosts(EQUAL.forward, EQUAL.backward, sizes, EACH), StepCosts(sizes, sizes, [0.12] * 50, EACH)):
         smaller, larger = sorted((p.compute, p.communicate))
         assert no_overlap(p) / delayed_update(p) == pytest.approx(1 + smaller / larger)
+
+
+# sharded parameters
+
+
+def test_of_equal_layers_gathered_ahead_only_the_first_gather_of_each_pass_shows():
+    p = StepCosts([2.0] * 9, [4.0] * 9, [1.5] * 9, EACH, update=Cost(0.0, 0.1))
+    add = Cost(0.0, 0.2)
+    summed = 9 * (1.5 + 0.3)
+    assert prefetching(p, 0, add) == pytest.approx(p.compute + 2 * p.communicate + summed + 1.35)
+    for ahead in (1, 2):
+        assert prefetching(p, ahead, add) == pytest.approx(p.compute + 2 * 1.5 + summed + 1.35)
+
+
+def test_gathers_too_far_ahead_delay_the_reduce_scatters():
+    p = StepCosts([2.0] * 9, [4.0] * 9, [1.5] * 9, EACH)
+    near, far, all_at_once = (prefetching(p, ahead) for ahead in (2, 5, 9))
+    assert near < far < all_at_once
+
+
+def test_slow_gathers_hide_what_is_computed_meanwhile():
+    p = StepCosts([2.0] * 9, [0.0] * 9, [5.0] * 9, EACH)
+    assert prefetching(p, 1) == pytest.approx(2.0 + 3 * p.communicate)
+
+
+def test_gathering_when_needed_overlaps_nothing():
+    for p in drawn(Cost(0.1, 1.0), update=0.1):
+        alone = p.compute + 3 * p.communicate + 0.1 * sum(p.sizes)
+        assert prefetching(p, 0) == pytest.approx(alone)
+        assert all(prefetching(p, ahead) <= alone * (1 + 1e-12) for ahead in (1, 2, 3))
 
 
 # buckets
