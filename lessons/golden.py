@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.runs.summary import blas, vectors
+from experiments.viewer.canvases import figure as canvas
 from experiments.viewer.look import Look, Rows, Spread, guess
 from lessons import seeds
 
@@ -54,6 +55,11 @@ class RecordedFigure:
     def shows(self, claim: str) -> bool:
         """Return whether every seed shows this claim."""
         return self.claims[claim] == len(self.seeds)
+
+    def frame(self, look: Look | None = None) -> bytes:
+        """Return the frame of its picture for the browser, drawn as its own look or another one declares."""
+        told = ". ".join((self.question, *self.claims))
+        return canvas.frame(self.rows, look or self.look, self.spread, told, self.name)
 
     def seeds_sentence(self) -> str:
         """Return a sentence on the seeds it was run with."""

@@ -13,7 +13,6 @@ from app.session import background
 from app.textbook import origin
 from app.workbench import workbench
 from experiments.specification.experiment import Experiment
-from experiments.viewer.canvases import figure
 from experiments.wording import naming
 from lessons import job_specs, references
 from lessons.golden import RecordedFigure
@@ -80,8 +79,7 @@ def _with_code(text: str) -> str:
 
 @st.cache_resource(max_entries=128, show_spinner=False)
 def _built(name: str, rows: str, _recorded: RecordedFigure) -> bytes:
-    told = ". ".join((_recorded.question, *_recorded.claims))
-    return figure.frame(_recorded.rows, _recorded.look, _recorded.spread, told, name)
+    return _recorded.frame()
 
 
 def _to_workbench(recorded: RecordedFigure, key: str) -> None:

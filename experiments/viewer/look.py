@@ -3,8 +3,7 @@
     Look(x="workers", y=("step",), colour="law", theory=("theory",), log="x")
 
 There is a line, or a group of bars, for each value of `colour` and each column of `y`; columns of `theory` are drawn
-with them as grey lines without points. Without a declaration, `guess(rows)` is used. A canvas (`canvases/figure.py`)
-and Plotly (`experiments.exports.chart`) draw the same declaration.
+with them as grey lines without points. Without a declaration, `guess(rows)` is used. `canvases/figure.py` draws it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Look:
     theory: tuple[str, ...] = ()
     log: Literal["", "x", "y", "xy"] = ""
     title: str = ""  # of the y axis, if the column's name is not clear enough
-    slider: str = ""  # a column with one stop of a slider per value; the axes stay fixed; only canvases have it
+    slider: str = ""  # a column with one stop of a slider per value; the axes stay fixed
 
     def plain(self) -> dict[str, Any]:
         """Return the declaration as JSON values."""

@@ -7,11 +7,9 @@ from urllib.parse import parse_qsl
 
 from markupsafe import Markup, escape
 
-from experiments.viewer.canvases import figure
 from experiments.viewer.look import apart
 from lessons import movement, timelines
 from lessons.chapters import Chapter
-from lessons.golden import RecordedFigure
 from lessons.live import tries
 from lessons.markup import Schedule, Timeline
 from lessons.references import figure_anchor
@@ -37,7 +35,7 @@ def template_values(chapter: Chapter, name: str, page: PageData, settings: tuple
     A reader of a live page may try the `settings`.
     """
     one = chapter.golden.figure(name)
-    page.frames[name] = _packed("curve", figure.frame(one.rows, one.look, one.spread, _in_words(one), name))
+    page.frames[name] = _packed("curve", one.frame())
     rows = one.table()
     if page.live and settings:
         page.tries[name] = tries.figure_trial(one, settings)
@@ -66,12 +64,8 @@ def on_paper(chapter: Chapter) -> dict[str, Any]:
     for name, one in chapter.golden.figures.items():
         if one.look.slider:
             look = replace(one.look, slider="", colour="+".join(apart(one.look)))
-            frames[name] = _packed("curve", figure.frame(one.rows, look, one.spread, _in_words(one), name))
+            frames[name] = _packed("curve", one.frame(look))
     return frames
-
-
-def _in_words(one: RecordedFigure) -> str:
-    return ". ".join((one.question, *one.claims))
 
 
 def labels(queries: tuple[str, ...]) -> dict[str, str]:

@@ -1,11 +1,13 @@
 """`list`, `show` and `run`: read a chapter, and run its figures."""
 
 import difflib
+import html
 import random
 import sys
 from pathlib import Path
 
 import click
+import numpy as np
 from rich.console import Group
 from rich.markdown import Markdown
 from rich.markup import escape
@@ -123,20 +125,24 @@ def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int |
 
 def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
     """Run a chapter's figures, print them, and write them to the folder, if given. Return whether all claims hold."""
-    from experiments.exports.chart import chart, page, write_rows
+    from experiments.exports.export import csv_text, write_file
+    from experiments.exports.page import page, place
 
-    charts, shown = [], True
+    body, frames, shown = [f"<h1>{html.escape(one.title())}</h1>"], {}, True
     for full in one.figures:
         figure = lessons.find(full)
         with console.status("") as status:
             recorded = chapters.run_figure(full, figure, lambda n, full=full: status.update(f"{full}, run {n}"))
         shown &= _print(figure, recorded)
-        charts.append((figure.question, figure.text, chart(recorded.rows, recorded.look, recorded.spread)))
+        frames[full] = ("curve", recorded.frame())
+        body.append(f"<h2>{html.escape(figure.question)}</h2><p>{html.escape(figure.text)}</p>{place(full)}")
         if out:
-            console.print(f"{write_rows(recorded.table(), out / f'{full}.csv')}", style="dim")
+            table = recorded.table()
+            columns = {name: np.array([row[name] for row in table], object) for name in table[0]}
+            console.print(f"{write_file(out / f'{full}.csv', csv_text(columns).encode())}", style="dim")
     if out:
-        (out / f"{one.name}.html").write_text(page(one.title(), charts), "utf-8")
-        console.print(f"{out / f'{one.name}.html'}", style="dim")
+        text = page(one.title(), "\n".join(body), frames)
+        console.print(f"{write_file(out / f'{one.name}.html', text.encode())}", style="dim")
     return shown
 
 

@@ -170,7 +170,8 @@ def test_a_chapter_is_run_and_leaves_files(command, tiny, tmp_path):
     done = command("run", "tiny", "--out", str(tmp_path / "out"))
     assert done.exit_code == 0, done.output
     assert (tmp_path / "out/pipelines.cut_in_stages.csv").read_text().startswith("machines,")
-    assert "What do more machines gain if the model is cut?" in (tmp_path / "out/tiny.html").read_text()
+    page = (tmp_path / "out/tiny.html").read_text()
+    assert "What do more machines gain if the model is cut?" in page and 'id="canvas-pipelines.cut_in_stages"' in page
 
 
 @pytest.mark.parametrize("words", [("show", "thirds"), ("run", "tiny"), ("golden", "tiny")])

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 
 import lessons
-from experiments.exports.chart import chart
 from experiments.viewer.look import apart
 from lessons import golden, seeds
 from lessons.averaging.experiments import at_best
@@ -46,7 +45,7 @@ def test_one_of_the_seeds_gives_what_is_recorded_of_it(chapter, name):
     else:
         assert differences_under_one_seed(kept, shown, chapter) == []
     assert not_seen(shown, kept.rows) == []
-    assert chart(kept.rows, shown.look, kept.spread).data
+    assert kept.frame()
 
 
 def not_seen(figure, rows):

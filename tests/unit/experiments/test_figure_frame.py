@@ -70,3 +70,17 @@ def test_no_two_of_nine_lines_look_alike_though_there_are_five_colours():
     assert len(set(looks)) == 9
     bars, _ = drawn([row for row in rows if row["x"] == 1], Look("x", ("y",), "rule", kind="bar"))
     assert len({(line["colour"], line["hatch"]) for line in bars["lines"]}) == 9
+
+
+def test_a_theory_that_is_the_same_for_all_lines_is_drawn_once():
+    rows = [row | {"theory": row["workers"]} for row in ROWS[:6]]
+    header, _ = drawn(rows, STILL)
+    assert [line["name"] for line in header["lines"]] == ["a", "b", "theory"]
+    rows = [row | {"theory": row["loss"]} for row in ROWS[:6]]
+    header, _ = drawn(rows, STILL)
+    assert [line["key"] for line in header["lines"]] == ["a", "b", "theory", ""]
+
+
+def test_bars_stand_side_by_side_also_where_their_names_are_numbers_far_apart():
+    header, columns = drawn([{"bound": n, "time": 1.0} for n in (0, 1, 16)], Look("bound", ("time",), kind="bar"))
+    assert header["x"]["labels"] == ["0", "1", "16"] and columns["x0"].tolist() == [0, 1, 2]
