@@ -56,9 +56,11 @@ class Knobs(BaseModel):
     @classmethod
     def _harmless(cls, value: Any, info: ValidationInfo) -> Any:
         """Reject text that would break a message into lines or control the terminal."""
+        if not isinstance(value, str) or value.isprintable():
+            return value
         extra = cls.model_fields[info.field_name].json_schema_extra or {}
         allowed = "\n\r\t" if extra.get("lines") else ""
-        if isinstance(value, str) and any(unicodedata.category(one) == "Cc" and one not in allowed for one in value):
+        if any(unicodedata.category(one) == "Cc" and one not in allowed for one in value):
             raise ValueError(
                 f"{info.field_name} is {value[:60]!r}, which has a control character; use plain text on one line."
             )

@@ -28,6 +28,7 @@ COMPRESSIONS: dict[str, str] = DECLARED["compressions"]
 """Title of each compression, by name."""
 
 
+@cache
 def names() -> tuple[str, ...]:
     """Return the short names, in teaching order."""
     return tuple(entry.split(".")[1] for entry in CATALOGUE)

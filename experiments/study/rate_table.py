@@ -135,9 +135,8 @@ def fewer(experiment: Experiment) -> list[Experiment]:
 
 def more(experiment: Experiment) -> list[Experiment]:
     """Return the experiment with 6, 8 and 16 workers, or with every number above 4 that can run if 16 cannot."""
-    able = with_workers(experiment, range(FEW + 1, MORE[-1] + 1))
-    most = able[-1].workers if able else 0
-    return [one for one in able if one.workers in MORE] if most == MORE[-1] else able
+    most = with_workers(experiment, MORE[-1:])
+    return [*with_workers(experiment, MORE[:-1]), *most] if most else with_workers(experiment, range(FEW + 1, MORE[-1]))
 
 
 def with_workers(experiment: Experiment, numbers: Iterable[int]) -> list[Experiment]:
