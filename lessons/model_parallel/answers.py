@@ -68,3 +68,15 @@ def weigh(run, batch: int) -> str:
     sent = {groups: step_of_groups(run, batch, groups).summary["bytes"] for groups in (1, 2, 4, RANKS)}
     best = min(sent, key=sent.get)
     return {1: "model", RANKS: "data"}.get(best, "between")
+
+
+def between_nodes(run, millions: int, where: str) -> float:
+    """Return the millions of numbers that pass between two nodes of four ranks in a step, by rings."""
+    groups = {"inside each node": 2, "inside each pair": 4, "over all eight": 1}[where[:16].rstrip()]
+    kind = {"algorithm": "zero3"} if groups == 1 else {"algorithm": "hsdp", "groups": groups}
+    done = run(
+        **kind, learning_rate=0.01, workers=8, per_node=4, collective="ring", hidden="64,64", batch=4, steps=1,
+        evaluations=1,
+    )  # fmt: skip
+    nodes = np.arange(8) // 4
+    return millions * float(done.trace.traffic()[nodes[:, None] != nodes].sum()) / 4 / len(done.parameters)

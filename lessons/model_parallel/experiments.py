@@ -1,5 +1,7 @@
 """Model parallelism: what ranks hold, and what they send each other, when none of them has the whole model."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from algorithms.parts import rank_groups
@@ -411,3 +413,93 @@ def three_ways(run):
 
 def cut_value(rows, quantity, data, tensor, stages):
     return value(rows, quantity, **{"data x tensor x stages": f"{data} x {tensor} x {stages}"})
+
+
+GROUPS = {"8 x 1": 8, "4 x 2": 4, "2 x 4": 2, "1 x 8": 1}  # copies x pieces
+
+
+@figure(
+    "Among how many ranks should each copy of the weights be sharded?",
+    source="Zhao et al. (FSDP), VLDB 2023; Wang et al. (ZeRO++), arXiv:2306.10209",
+    claims={
+        "a copy for each node sends least between the nodes, under a quarter of one copy for all": lambda rows: (
+            sharded(rows, "MB between nodes", "2 x 4") == min(column(rows, "MB between nodes"))
+            and sharded(rows, "MB between nodes", "2 x 4") < 0.25 * sharded(rows, "MB between nodes", "1 x 8")
+        ),
+        "it is the fastest, over a fifth faster than the next": lambda rows: (
+            sharded(rows, "ms", "2 x 4") < 0.8 * sorted(column(rows, "ms"))[1]
+        ),
+        "ZeRO-3 sends as many bytes as one copy for all, and little over half as many between nodes": lambda rows: (
+            abs(sharded(rows, "MB", "1 x 8") / sharded(rows, "MB", "ZeRO-3") - 1) < 1e-3
+            and 0.5 < sharded(rows, "MB between nodes", "ZeRO-3") / sharded(rows, "MB between nodes", "1 x 8") < 0.6
+        ),
+        "each halving of the copies takes a third or more of what a rank holds": lambda rows: all(
+            sharded(rows, "kB", fewer) < 0.74 * sharded(rows, "kB", more) for more, fewer in pairwise(GROUPS)
+        ),
+        "all compute the same loss": lambda rows: all(column(rows, "same loss")),
+    },
+    look=Look("copies x pieces", ("ms",), kind="bar", title="milliseconds of a step"),
+)
+def shards_of_a_node(run):
+    """Adam on a dense model with 216,586 weights, 16 samples for each of eight ranks, on two nodes of four with 1 Gb
+    Ethernet between them. HSDP gathers one layer ahead; the last bar is ZeRO-3, whose one copy is gathered in a ring.
+    `kB`: weights, gradients and moments that a rank holds at most.
+    """
+    kinds = {name: {"algorithm": "hsdp", "groups": groups} for name, groups in GROUPS.items()}
+    losses = []
+    for name, settings in (kinds | {"ZeRO-3": {"algorithm": "zero3"}}).items():
+        done = run(
+            **settings, update="adam", learning_rate=0.01, workers=8, per_node=4, network="1GbE", batch=16, steps=1,
+            hidden="256,256,256,256", evaluations=1,
+        )  # fmt: skip
+        nodes = np.arange(8) // 4
+        traffic = done.trace.traffic()
+        losses.append(done.summary["loss"])
+        yield {
+            "copies x pieces": name,
+            "ms": MS * done.trace.seconds(),
+            "MB between nodes": MB * float(traffic[nodes[:, None] != nodes].sum()),
+            "MB": MB * float(traffic.sum()),
+            "kB": KB * float(done.peaks()[:, STATES].sum(axis=1).max()),
+            "same loss": abs(losses[-1] - losses[0]) < 1e-5,
+        }
+
+
+def sharded(rows, quantity, name):
+    return value(rows, quantity, **{"copies x pieces": name})
+
+
+@figure(
+    "When is it worth gathering a layer before it is needed?",
+    source="Zhao et al. (FSDP), VLDB 2023, section 3.3",
+    claims={
+        "over 1 Gb Ethernet it saves more, the more samples there are to compute meanwhile": lambda rows: (
+            column(rows, "saved", network="1GbE") == sorted(column(rows, "saved", network="1GbE"))
+        ),
+        "over EDR it saves less, the more samples there are": lambda rows: (
+            column(rows, "saved", network="EDR") == sorted(column(rows, "saved", network="EDR"), reverse=True)
+        ),
+        "over 10 Gb Ethernet it saves most in between, over a fifth of the step": lambda rows: (
+            (saved := column(rows, "saved", network="10GbE"))[1] == max(saved) > 20
+        ),
+    },
+    look=Look("batch", ("saved",), "network", log="x", title="percent of the step saved by prefetching a layer"),
+)
+def what_prefetching_hides(run):
+    """Adam on a residual model of equal layers, sharded over four ranks that share no node. In the table, too:
+    milliseconds of a step that gathers each layer when it is needed, and of one that gathers it one layer ahead.
+    """
+    for network in ("1GbE", "10GbE", "EDR"):
+        for batch in (4, 16, 64, 256):
+            late, ahead = (
+                MS
+                * run(
+                    algorithm="hsdp", groups=1, prefetch=prefetch, update="adam", learning_rate=0.01, workers=4,
+                    model="residual", depth=6, width=128, batch=batch, steps=1, evaluations=1, network=network,
+                ).trace.seconds()
+                for prefetch in (0, 1)
+            )  # fmt: skip
+            yield {
+                "network": network, "batch": batch, "saved": 100 * (1 - ahead / late), "when needed": late,
+                "a layer ahead": ahead,
+            }  # fmt: skip
