@@ -107,6 +107,12 @@ class Comm(Protocol):
     def all_gather(self, x: Message) -> list[Message]:
         """Return the messages of all ranks, in the order of ranks. They may differ in size."""
 
+    def all_to_all(self, parts: Sequence[Message]) -> list[Message]:
+        """Send parts[r] to each rank r. Return the messages of all ranks to this one, in the order of ranks.
+
+        They may differ in size. Raise ValueError unless there is a part for each rank.
+        """
+
     def broadcast(self, x: Message, src: int = 0) -> Message:
         """Return the message of `src` on every rank."""
 
@@ -175,6 +181,15 @@ def vector(x: Any) -> Any:
             f"reduce_scatter needs a vector, but got an array of shape {tuple(x.shape)}; give it x.reshape(-1)."
         )
     return x
+
+
+def one_for_each(parts: Sequence[Message], size: int) -> list[Message]:
+    """Return copies of `parts`. Raise ValueError unless there is one for each of `size` ranks."""
+    if len(parts) != size:
+        raise ValueError(
+            f"all_to_all needs a part for each of {size} ranks, but got {len(parts)}; send None for no part."
+        )
+    return [snapshot(part) for part in parts]
 
 
 def check_tag(tag: Any, collective: str = "") -> None:

@@ -101,6 +101,11 @@ def torus(sides: tuple[int, ...], n: float, alpha: float, beta: float) -> float:
     return steps * alpha + share(P) * n * beta
 
 
+def all_to_all(P: int, n: float, alpha: float, beta: float) -> float:
+    """Send each rank its 1/P of the n bytes, one rank after the other."""
+    return (P - 1) * (alpha + n / P * beta)
+
+
 def time(algorithm: str, P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Return the time of the all-reduce `algorithm` of `cluster.collectives.ALL_REDUCE`, in s; "fast" is the ring."""
     forms = {"fast": ring, "ring": ring, "recursive_doubling": recursive_doubling}

@@ -15,7 +15,7 @@ All of them accept any P. Sums are formed in a fixed order, the same on every ra
 bits. The order, and so the rounding, differs between algorithms. Closed forms are in `theory.collective_costs`.
 
     rings.py       ring, reduce_scatter, all_gather
-    exchanges.py   recursive_doubling, halving_doubling, barrier
+    exchanges.py   recursive_doubling, halving_doubling, all_to_all, barrier
     trees.py       tree, broadcast, double_tree
     nodes.py       hierarchical
     summands.py    the parts of a sum that ranks send to each other
@@ -26,6 +26,7 @@ Parallel Computing 35(12), 2009.
 
 from collections.abc import Callable
 
+from cluster.collectives.exchanges import all_to_all as all_to_all
 from cluster.collectives.exchanges import barrier as barrier
 from cluster.collectives.exchanges import halving_doubling, recursive_doubling
 from cluster.collectives.nodes import hierarchical

@@ -1,10 +1,12 @@
-"""Collectives in which partners at distance 1, 2, 4, ... exchange data; log2 P rounds reach all ranks."""
+"""Collectives in which pairs of ranks exchange data: at distance 1, 2, 4, ..., or at every distance (all_to_all)."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
 import kernels
 from cluster.collectives.summands import add, summand
-from cluster.comm import COLLECTIVE, Comm, shares
+from cluster.comm import COLLECTIVE, Comm, Message, shares
 
 
 def recursive_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
@@ -47,6 +49,17 @@ def halving_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = C
             comm.send(_part(x, pieces, *keep), partner, tag)
             _part(x, pieces, *give)[...] = comm.recv(partner, tag)
     _unfold(comm, x, active, tag)
+
+
+def all_to_all(comm: Comm, parts: Sequence[Message], tag: int = COLLECTIVE) -> list[Message]:
+    """Return the messages of all ranks to this one: P-1 rounds, to the next rank, the one after it, and so on."""
+    size, rank = comm.size, comm.rank
+    received: list[Message] = [None] * size
+    received[rank] = parts[rank]
+    for distance in range(1, size):
+        comm.send(parts[(rank + distance) % size], (rank + distance) % size, tag)
+        received[rank - distance] = comm.recv((rank - distance) % size, tag)
+    return received
 
 
 def barrier(comm: Comm, tag: int = COLLECTIVE) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
@@ -31,6 +31,7 @@ from cluster.comm import (
     check_tag,
     flat,
     nbytes,
+    one_for_each,
     scale_of,
     shares,
     snapshot,
@@ -126,6 +127,9 @@ class RealComm:
 
     def all_gather(self, x: Message) -> list[Message]:
         return self._run_collective("all-gather", collectives.all_gather, snapshot(x))
+
+    def all_to_all(self, parts: Sequence[Message]) -> list[Message]:
+        return self._run_collective("all-to-all", collectives.all_to_all, one_for_each(parts, self.size))
 
     def broadcast(self, x: Message, src: int = 0) -> Message:
         self._member(src)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from cluster import collectives
 from cluster.collectives import COLLECTIVE
-from cluster.comm import MOST_TAG, Message, Op, check_tag, flat, nbytes, scale_of, snapshot, vector
+from cluster.comm import MOST_TAG, Message, Op, check_tag, flat, nbytes, one_for_each, scale_of, snapshot, vector
 from cluster.shared_memory import Guard, check_guard
 from cluster.simulated import compiled_collectives
 from cluster.simulated.actor import Actor
@@ -170,6 +170,9 @@ class SimulatedComm:
 
     def all_gather(self, x: Message) -> list[Message]:
         return self._run_collective("all-gather", collectives.all_gather, snapshot(x))
+
+    def all_to_all(self, parts: Sequence[Message]) -> list[Message]:
+        return self._run_collective("all-to-all", collectives.all_to_all, one_for_each(parts, self.size))
 
     def broadcast(self, x: Message, src: int = 0) -> Message:
         self._check(src)

@@ -229,6 +229,17 @@ def test_ranks_arriving_together_finish_at_the_closed_form_whatever_their_number
     assert seconds(collective, ranks, nbytes) == pytest.approx(closed, rel=1e-12)
 
 
+@every_size
+def test_an_all_to_all_takes_the_time_of_its_closed_form(ranks):
+    def program(comm):
+        comm.all_to_all([np.zeros(48)] * comm.size)
+
+    outcome = run(program, ranks)
+    closed = collective_costs.all_to_all(ranks, 8 * 48 * ranks, ALPHA, BETA)
+    assert outcome.trace().seconds() == pytest.approx(closed, rel=1e-12)
+    assert outcome.trace().traffic().sum() == ranks * (ranks - 1) * 8 * 48
+
+
 @pytest.mark.parametrize("ranks", [1, *POWERS])
 @every_algorithm
 def test_powers_of_two_arriving_together_finish_at_the_closed_form(collective, ranks):

@@ -327,6 +327,21 @@ def test_all_gather_gives_everybodys_message_whatever_its_size(run, size):
         assert own.tolist() == [rank] * 3
 
 
+def give_each_its_own(comm):
+    parts = [(np.full(rank, 10 * comm.rank + rank), None) for rank in range(comm.size)]
+    received = comm.all_to_all(parts)
+    for part, _ in parts:
+        part += 100
+    return [part.tolist() for part, _ in received], comm.all_to_all([comm.rank] * comm.size)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_all_to_all_gives_each_rank_its_part_of_every_ranks_message(run, size):
+    for rank, (parts, numbers) in enumerate(run(give_each_its_own, size).results):
+        assert parts == [[10 * source + rank] * rank for source in range(size)]
+        assert numbers == [*range(size)]
+
+
 def broadcast_from_each(comm):
     heard = []
     for src in range(comm.size):
