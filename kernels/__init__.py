@@ -87,6 +87,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         *("max_pool_forward", "max_pool_backward"),
         *("batch_norm_forward", "batch_norm_apply", "batch_norm_backward_weights", "batch_norm_backward_input"),
         *("embedding_forward", "embedding_backward_weights", "attention_forward", "attention_backward"),
+        *("attention_block_forward", "attention_block_backward"),
         *("layer_norm_forward", "layer_norm_backward_input", "layer_norm_backward_weights"),
         *("gelu_forward", "gelu_backward"),
         *("bias_forward", "row_largest", "vocabulary_sums", "vocabulary_cross_entropy"),

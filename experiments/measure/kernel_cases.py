@@ -260,6 +260,18 @@ def attention_backward(rng, n):
     return dq, dk, dv, dy, chances / chances.sum(3, keepdims=True), q, k, v
 
 
+def attention_block_forward(rng, n):
+    """Return queries that see all keys of an earlier block of the same length."""
+    y, q, k, v = draw(rng, *[(sequences(n), TIME, WIDTH)] * 4)
+    (total,) = draw(rng, (sequences(n), 4, TIME))
+    return y, total, q, k, v, np.full(TIME, TIME), float(TIME**2)
+
+
+def attention_block_backward(rng, n):
+    y, total, *rest = attention_block_forward(rng, n)
+    return *draw(rng, *[y.shape] * 4), y, total + 10, *rest
+
+
 def layer_norm_forward(rng, n):
     y, u, x = draw(rng, *[(samples(n), WIDTH)] * 3)
     return y, u, np.empty(len(x), np.float32), x, *draw(rng, WIDTH, WIDTH), 1e-5
@@ -505,6 +517,8 @@ KERNEL_CASES: dict[str, KernelCase] = {
     "embedding_backward_weights": KernelCase(embedding_backward_weights, torch_embedding_gradient),
     "attention_forward": KernelCase(attention_forward, torch_attention),
     "attention_backward": KernelCase(attention_backward),
+    "attention_block_forward": KernelCase(attention_block_forward),
+    "attention_block_backward": KernelCase(attention_block_backward),
     "layer_norm_forward": KernelCase(
         layer_norm_forward,
         lambda torch, y, u, r, x, gain, bias, eps: (torch.nn.functional.layer_norm(x, (WIDTH,), gain, bias, eps),),

@@ -1,7 +1,9 @@
 """Causal products: products with a matrix a (time, time) that is 0 above the diagonal: no position sees later ones.
 
-    earlier    y[i] = sum over j <= i of a[i, j] x[j]          what position i takes from those that it sees
-    later      y[j] = sum over i >= j of a[i, j] x[i]          what position j gets back from those that see it
+    earlier      y[i] = sum over j <= i of a[i, j] x[j]          what position i takes from those that it sees
+    later        y[j] = sum over i >= j of a[i, j] x[i]          what position j gets back from those that see it
+    from_seen    y[i] = sum over j < seen[i] of a[i, j] x[j]     the same for a block of other positions, a (time, keys)
+    to_seen      y[j] = sum over i of a[i, j] x[i], where j < seen[i]
 
 x and y (time, d). BLAS multiplies the zeros, too, and is faster than a loop that leaves them out. But 0 times NaN is
 NaN: where x has a number that is not finite, the loop keeps it from those that do not see it.
@@ -32,24 +34,34 @@ def _is_finite(x):
 
 
 @exact
-def earlier_cpu(a, x):
+def from_seen(a, x, seen):
     if _is_finite(x):
         return np.dot(a, x)
-    y = np.zeros_like(x)
+    y = np.zeros((a.shape[0], x.shape[1]), x.dtype)
     for i in range(a.shape[0]):
-        for j in range(i + 1):
+        for j in range(seen[i]):
             for column in range(x.shape[1]):
                 y[i, column] += a[i, j] * x[j, column]
     return y
 
 
 @exact
-def later_cpu(a, x):
+def to_seen(a, x, seen):
     if _is_finite(x):
         return np.dot(a.T, x)
-    y = np.zeros_like(x)
+    y = np.zeros((a.shape[1], x.shape[1]), x.dtype)
     for i in range(a.shape[0]):
-        for j in range(i + 1):
+        for j in range(seen[i]):
             for column in range(x.shape[1]):
                 y[j, column] += a[i, j] * x[i, column]
     return y
+
+
+@exact
+def earlier_cpu(a, x):
+    return from_seen(a, x, np.arange(1, a.shape[0] + 1))
+
+
+@exact
+def later_cpu(a, x):
+    return to_seen(a, x, np.arange(1, a.shape[0] + 1))

@@ -80,6 +80,64 @@ def test_a_nan_among_the_values_or_gradients_reaches_nobody_who_does_not_see_it(
     assert np.isfinite(dq[0, [0, 1, *range(3, TIME)]]).all() and np.isfinite(dk[0, 3:]).all()
 
 
+def in_blocks(q, k, v, order, heads=HEADS):
+    """Attention to blocks of keys in this order: (y, total, the blocks as (slice, seen, pairs))."""
+    y, total = np.full_like(q, np.nan), np.full((len(q), heads, q.shape[1]), -np.inf)
+    blocks = []
+    for keys in order:
+        seen = np.clip(np.arange(1, q.shape[1] + 1) - keys.start, 0, keys.stop - keys.start)
+        blocks.append((keys, seen, float(seen.sum() - (keys.stop - keys.start) / 2)))
+        some = (x[:, keys].copy() for x in (k, v))
+        kernels.attention_block_forward(y, total, q, *some, *blocks[-1][1:])
+    return y, total, blocks
+
+
+PIECES = slice(0, 2), slice(2, 5), slice(5, TIME)
+
+
+@pytest.mark.parametrize(
+    "order", [PIECES, PIECES[::-1], (PIECES[1], PIECES[2], PIECES[0])], ids=["as they come", "reversed", "mixed"]
+)
+def test_attention_to_blocks_of_keys_in_any_order_is_attention_to_all_forward_and_backward(order):
+    q, k, v, dy = (normal(N, TIME, WIDTH) for _ in range(4))
+    whole, p = attend(q, k, v)
+    expected = [np.empty_like(q) for _ in range(3)]
+    kernels.attention_backward(*expected, dy, p, q, k, v)
+
+    y, total, blocks = in_blocks(q, k, v, order)
+    dq, dk, dv = (np.zeros_like(q) for _ in range(3))
+    for keys, seen, pairs in blocks:
+        slopes, some = [dx[:, keys].copy() for dx in (dk, dv)], (x[:, keys].copy() for x in (k, v))
+        kernels.attention_block_backward(dq, *slopes, dy, y, total, q, *some, seen, pairs)
+        dk[:, keys], dv[:, keys] = slopes
+    for ours, theirs in zip((y, dq, dk, dv), (whole, *expected), strict=True):
+        close(ours, theirs)
+
+
+def test_the_blocks_of_a_causal_square_cost_as_many_flops_as_the_square():
+    q, k, v = (normal(N, TIME, WIDTH) for _ in range(3))
+    y, total, blocks = in_blocks(q, k, v, PIECES)
+    price = kernels.attention_block_forward.module.price
+    parts = [price(y, total, q, k[:, keys], v[:, keys], seen, pairs)[0] for keys, seen, pairs in blocks]
+    _, p = attend(q, k, v)
+    assert sum(parts) == kernels.attention_forward.module.price(y, p, q, k, v)[0]
+
+
+def test_a_nan_in_a_block_reaches_those_alone_that_see_it():
+    q, k, v, dy = (normal(1, TIME, WIDTH) for _ in range(4))
+    k[0, 3, 0] = np.nan
+    y, _, _ = in_blocks(q, k, v, PIECES, heads=1)
+    assert np.isfinite(y[0, :3]).all() and np.isnan(y[0, 3:]).all()
+    k[0, 3, 0], v[0, 3, 0], dy[0, 4, 0] = 0, np.nan, np.nan
+    y, total, blocks = in_blocks(q, k, v, PIECES, heads=1)
+    assert np.isfinite(y[0, :3]).all() and np.isnan(y[0, 3:, 0]).all()
+    keys, seen, pairs = blocks[1]
+    dq, dk, dv = np.zeros_like(q), *(np.zeros((1, 3, WIDTH)) for _ in range(2))
+    some = (x[:, keys].copy() for x in (k, v))
+    kernels.attention_block_backward(dq, dk, dv, dy, y, total, q, *some, seen, pairs)
+    assert np.isfinite(dq[0, :3]).all() and np.isnan(dv[0, :, 0]).all() and np.isfinite(dv[0, :, 1:]).all()
+
+
 def test_layer_norm_goes_forward_and_backward_as_in_torch():
     x, gain, bias = 3 * normal(8, WIDTH) + 5, normal(WIDTH), normal(WIDTH)
     expected, dy, (dx0, dgain0, dbias0) = torch_gradients(

@@ -39,6 +39,25 @@ def attention_backward(rng, n, dtype):
     return (*grown[:4], p, *grown[4:])
 
 
+def attention_block(rng, n, dtype):
+    """Arrays of TIME queries and 4 keys, and how many keys each query sees: none, some, all."""
+    n, keys, seen = _samples(n), 4, np.array([0, 1, 4, 2, 4])
+    y, q, k, v = normal(rng, dtype, *[(n, TIME, WIDTH)] * 2, *[(n, keys, WIDTH)] * 2)
+    (total,) = normal(rng, dtype, (n, HEADS, TIME))
+    return y, total, q, k, v, seen, float(seen.sum())
+
+
+def attention_block_forward(rng, n, dtype):
+    y, total, *rest = attention_block(rng, n, dtype)
+    total[:, :, 2] = -np.inf  # this query has seen no key before
+    return y, total, *rest
+
+
+def attention_block_backward(rng, n, dtype):
+    y, total, q, k, *rest = attention_block(rng, n, dtype)
+    return *normal(rng, dtype, q.shape, k.shape, k.shape, y.shape), y, total + 3, q, k, *rest
+
+
 def layer_norm_forward(rng, n, dtype):
     n = min(n, 65)
     y, u, r, x, gain, bias = normal(rng, dtype, (n, 7), (n, 7), (n,), (n, 7), (7,), (7,))
@@ -69,6 +88,8 @@ TRANSFORMER = {
     "embedding_backward_weights": embedding_backward_weights,
     "attention_forward": attention_forward,
     "attention_backward": attention_backward,
+    "attention_block_forward": attention_block_forward,
+    "attention_block_backward": attention_block_backward,
     "layer_norm_forward": layer_norm_forward,
     "layer_norm_backward_input": layer_norm_backward_input,
     "layer_norm_backward_weights": layer_norm_backward_weights,
