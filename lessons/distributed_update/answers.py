@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from algorithms.synchronous.muon import divide
 from theory.zero_memory import RECIPES, nbytes
 
 
@@ -108,3 +109,9 @@ def sent(run, accumulate: int, stage: str) -> float:
     """Return how many times as many numbers as ZeRO-1's, (N - 1) d twice, a stage sends for an update."""
     sums, gathers = (accumulate, 1) if stage.startswith("ZeRO-2") else (accumulate, 2 * accumulate)
     return (sums + gathers) / 2
+
+
+def owners(run, matrices: int, ranks: int) -> float:
+    """Return how many times as fast `ranks` owners update equal matrices as one does, if all wait for the fullest."""
+    equal = [(slice(4 * place, 4 * place + 4), (2, 2)) for place in range(matrices)]
+    return matrices / max(map(len, divide(equal, ranks, all_matrices=True)[0]))

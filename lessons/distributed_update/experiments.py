@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from lessons.figure import Look, column, figure, ratio, value
+from algorithms.synchronous.muon import orthogonal
+from lessons.figure import Look, column, figure, is_falling, is_rising, ratio, value
 from theory.zero_memory import RECIPES, nbytes
 from tracing import HELD
 
@@ -201,3 +202,110 @@ def accumulated_and_scaled(run):
             )
             row[f"loss, {kind} rate"] = done.summary["held_out_loss"]
         yield row | {"updates": done.updates, "ms per mini-batch": MS * done.trace.seconds() / 240}
+
+
+@figure(
+    "May a rule be applied to pieces of a matrix?",
+    source="Jordan et al., 2024; Liu, Su et al., arXiv:2502.16982",
+    claims={
+        "Adam's step is the same, however many pieces there are": lambda rows: all(row["Adam"] == 0 for row in rows),
+        "Muon's is another one with two pieces, by over a tenth of its length": lambda rows: (
+            value(rows, "Muon", pieces=2) > 10
+        ),
+        "and the more pieces, the farther away": lambda rows: is_rising(column(rows, "Muon")),
+    },
+    look=Look("pieces", ("Adam", "Muon"), log="x", title="distance from the step of the whole, percent of its length"),
+)
+def a_cut_matrix(run):
+    """The first gradient of a hidden matrix of 64 rows and columns, on digits: each rank takes the step of its rows."""
+    values = {"algorithm": "sgd", "workers": 1, "batch": 64, "hidden": "64,64", "steps": 1, "learning_rate": 0.1}
+    g = run(**values, evaluations=1, worker_override=_gradient).parameters[64 * 64 + 64 :][: 64 * 64].reshape(64, 64)
+    for pieces in (1, 2, 4, 8):
+        row = {"pieces": pieces}
+        for name, step in (("Adam", np.sign), ("Muon", orthogonal)):  # Adam's first step is the sign of the gradient
+            cut = np.concatenate([step(rows) for rows in np.split(g, pieces)])
+            row[name] = float(100 * np.linalg.norm(cut - step(g)) / np.linalg.norm(step(g)))
+        yield row
+
+
+def _gradient(comm, task, s):
+    """Ship the gradient at the start in place of a model."""
+    for _ in task.steps():
+        task.report(task.gradient(task.start())[1])
+
+
+@figure(
+    "How many ranks can share the update of four matrices?",
+    source="Liu, Su et al., arXiv:2502.16982",
+    claims={
+        "up to four ranks Muon's step takes an Nth of the time, within a tenth": lambda rows: all(
+            abs(row["step, Muon"] * row["ranks"] / rows[0]["step, Muon"] - 1) < 0.1 for row in rows if row["ranks"] <= 4
+        ),
+        "from four ranks to 16 it changes by less than a twentieth": lambda rows: (
+            abs(ratio(rows, "step, Muon", ranks=(16, 4)) - 1) < 0.05
+        ),
+        "a step with Adam's owners takes less, the more ranks there are": lambda rows: is_falling(
+            column(rows, "step, ZeRO-1")
+        ),
+        "on 16 ranks the fullest keeps over twice as much state as any with ZeRO-1": lambda rows: (
+            rows[-1]["kB, Muon"] > 2 * rows[-1]["kB, ZeRO-1"]
+        ),
+        "all ranks together send as many bytes, but the busiest of 16 over twice as many": lambda rows: (
+            all(abs(row["MB, Muon"] - row["MB, ZeRO-1"]) < 0.01 for row in rows)
+            and rows[-1]["MB of the busiest, Muon"] > 2 * rows[-1]["MB of the busiest, ZeRO-1"]
+        ),
+    },
+    look=Look("ranks", ("step, Muon", "step, ZeRO-1"), log="xy", title="milliseconds of a step"),
+)
+def owners_of_matrices(run):
+    """64 images in every step, divided among the ranks, on a fast network (HDR); a dense model with five layers of 256
+    units, so four hidden matrices. In the table, too: the state of the optimizer on the fullest rank, and the bytes of
+    a step, sent by all ranks and by the one that sends most.
+    """
+    for ranks in (1, 2, 4, 8, 16):
+        row = {"ranks": ranks}
+        for who, rule in (("Muon", {"algorithm": "muon"}), ("ZeRO-1", {"algorithm": "zero1", "update": "adam"})):
+            done = run(
+                **rule, learning_rate=0.005, hidden="256,256,256,256,256", workers=ranks, batch=64 // ranks, steps=2,
+                network="HDR", evaluations=1,
+            )  # fmt: skip
+            sent = done.trace.traffic().sum(axis=1) / 2e6
+            row |= {
+                f"step, {who}": MS * done.trace.seconds() / 2,
+                f"kB, {who}": float(done.peaks()[:, ADAM].max()) / 1e3,
+                f"MB, {who}": float(sent.sum()),
+                f"MB of the busiest, {who}": float(sent.max()),
+            }
+        yield row
+
+
+RATES = {  # the lowest is neither the first nor the last, in the mean over ten seeds
+    "Nesterov": ({"algorithm": "sync_sgd", "update": "nesterov"}, (0.02, 0.04, 0.08)),
+    "Adam": ({"algorithm": "sync_sgd", "update": "adam"}, (0.004, 0.008, 0.016)),
+    "Muon": ({"algorithm": "muon"}, (0.004, 0.008, 0.016)),
+}
+
+
+@figure(
+    "What does a rule learn that sees whole matrices?",
+    source="Jordan et al., 2024",
+    claims={
+        "at the best rate of each, Muon's loss is over a twentieth below Nesterov's": lambda rows: (
+            lowest(rows, "Muon") < 0.95 * lowest(rows, "Nesterov")
+        ),
+        "and no more than a fifth above Adam's": lambda rows: lowest(rows, "Muon") < 1.2 * lowest(rows, "Adam"),
+    },
+    look=Look("rate", ("loss",), "rule", log="xy", title="training loss of the third epoch"),
+)
+def whole_matrices(run):
+    """Digits, a dense model with four layers of 64 units, batches of 64, three epochs, three rates for each rule."""
+    for rule, (settings, rates) in RATES.items():
+        for rate in rates:
+            done = run(
+                **settings, learning_rate=rate, workers=1, batch=64, hidden="64,64,64,64", steps=66, evaluations=1
+            )
+            yield {"rule": rule, "rate": rate, "loss": float(done.losses["loss"][-22:].mean())}
+
+
+def lowest(rows, rule):
+    return min(column(rows, "loss", rule=rule))
