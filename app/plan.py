@@ -12,6 +12,7 @@ from experiments.study import layouts, planner_errors
 from experiments.study.layouts import LayoutAnswer, PipelineSketch, Request
 from experiments.wording import units
 
+OWN = "a config.json"  # instead of a model's name
 BOUND = {"bind": "query-params", "persist_state": "session"}
 GPUS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]
 SEQUENCES = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]
@@ -48,6 +49,12 @@ def page() -> None:
         request, tokens, price = _choose()
     st.markdown("# Plan a training run", anchors=False)
     st.markdown(INTRODUCTION)
+    if request.model == OWN:
+        st.info(
+            "Add the model's config.json, as Hugging Face keeps it, in the field under *Model*.",
+            icon=":material/upload_file:",
+        )
+        return
     try:
         answer = _found(request)
     except ValueError as error:
@@ -65,7 +72,12 @@ def page() -> None:
 
 def _choose() -> tuple[Request, float, float]:
     st.markdown("**A model**")
-    model = st.selectbox("Model", layouts.MODELS, layouts.MODELS.index("llama-3-70b"), key="plan_model", **BOUND)
+    models = (*layouts.MODELS, OWN)
+    model, config = st.selectbox("Model", models, models.index("llama-3-70b"), key="plan_model", **BOUND), ""
+    if model == OWN:
+        given = st.file_uploader("A model's config.json", type="json", key="plan_config", max_upload_size=1)
+        if given:
+            model, config = given.name, given.getvalue().decode("utf-8", "replace")
     sequence = st.select_slider(
         "Sequence, tokens", SEQUENCES, 8192, format_func=units.count, key="plan_sequence", **BOUND
     )
@@ -88,7 +100,7 @@ def _choose() -> tuple[Request, float, float]:
         "Tokens in all", TOKENS, 1e12, format_func=layouts.tokens_text, key="plan_tokens", **BOUND
     )
     price = st.number_input("Price of a GPU hour, in your currency", 0.0, 1000.0, 0.0, 0.5, key="plan_price", **BOUND)
-    request = Request(model, gpus, device, per_node, network, f"{batch}-tokens", sequence, precision)
+    request = Request(model, gpus, device, per_node, network, f"{batch}-tokens", sequence, precision, config)
     return request, tokens, price
 
 
@@ -132,7 +144,6 @@ def _how_good() -> None:
     st.caption(
         escape_markdown(
             f"The largest error is {100 * (worst.predicted / worst.published - 1):+.0f} % ({worst.name}"
-            f"{': ' * bool(worst.remark)}{worst.remark}). For your own config.json, use the command line: "
-            "lockstep plan --model config.json --gpus 64."
+            f"{': ' * bool(worst.remark)}{worst.remark})."
         )
     )

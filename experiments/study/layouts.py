@@ -63,7 +63,7 @@ HELD = {
 class Request:
     """What a reader asks for. Raise ValueError, when it is planned, for what is not known."""
 
-    model: str = "llama-3-8b"  # a preset, or the path of a Hugging Face config.json
+    model: str = "llama-3-8b"  # a preset, the path of a Hugging Face config.json, or what to call `config`
     gpus: int = 64
     device: str = "H100"
     per_node: int = 8
@@ -71,6 +71,7 @@ class Request:
     batch: str = "1024"  # sequences, or tokens: "4M-tokens"
     sequence: int | None = None  # tokens; None for the model's own
     precision: str = "bf16"  # or fp8
+    config: str = ""  # the text of a config.json, instead of a preset or a path
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class LayoutAnswer:
 
 def find_layouts(request: Request) -> LayoutAnswer:
     """Return the layouts for this request. Raise ValueError if it is not understood or leaves GPUs without work."""
-    model, notes = read_model(request.model), []
+    model, notes = read_config(request.config, request.model) if request.config else read_model(request.model), []
     if request.sequence:
         model = replace(model, sequence=request.sequence)
     batch = read_batch(request.batch, model.sequence)
@@ -126,10 +127,19 @@ def read_model(name: str) -> LanguageModel:
     if not name.endswith(".json"):
         return language_model.find_model(name)
     try:
-        config = json.loads(Path(name).read_text("utf-8"))
+        text = Path(name).read_text("utf-8")
     except OSError as error:
         raise ValueError(f"{name} cannot be read: {error.strerror}.") from None
     except ValueError:
+        raise ValueError(f"{name} is not text; give a Hugging Face config.json.") from None
+    return read_config(text, name)
+
+
+def read_config(text: str, name: str) -> LanguageModel:
+    """Return the model that the `text` of a config.json describes. Raise ValueError, with its `name`, if it does not."""
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError):
         raise ValueError(f"{name} is not JSON; give a Hugging Face config.json.") from None
     if not isinstance(config, dict):
         raise ValueError(f"{name} holds no settings of a model; give a Hugging Face config.json.")

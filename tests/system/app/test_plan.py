@@ -1,5 +1,6 @@
 """The page that plans the training of a language model."""
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from experiments.study import layouts, planner_errors
@@ -35,6 +36,42 @@ def test_a_model_that_fits_nowhere_is_told_so_and_has_no_table_of_layouts(folder
     page = opened(plan_model="llama-3.1-405b", plan_gpus="8")
     assert not page.exception and len(page.dataframe) == 1
     assert any("No layout fits" in text.value for text in page.markdown)
+
+
+LLAMA = """{"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
+"vocab_size": 128256, "max_position_embeddings": 8192, "intermediate_size": 14336, "hidden_act": "silu"}"""
+
+
+def with_config(text):
+    page = opened(plan_model="a config.json")
+    assert any("Add the model's config.json" in info.value for info in page.info) and not page.dataframe
+    page.file_uploader(key="plan_config").upload("mine.json", text.encode(), "application/json")
+    return page.run()
+
+
+def test_a_config_json_is_planned_like_the_preset_that_it_describes(folders):
+    page = with_config(LLAMA)
+    assert not page.exception and not page.error
+    answer = layouts.find_layouts(Request("llama-3-8b", 64, batch="4M-tokens", sequence=8192))
+    assert page.dataframe[0].value.to_dict("records") == layouts.rows(answer)
+    assert any("mine.json (8.03 billion parameters)" in text.value for text in page.markdown)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[1, 2]", "holds no settings"),
+        ("not json", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("{}", "does not say num"),
+        (LLAMA.replace("32,", "1" * 30 + ",", 1), "above 10,000,000"),
+        ("\ufffe\x00", "is not JSON"),
+    ],
+    ids=["a list", "words", "depth", "nothing", "too much", "bytes"],
+)
+def test_what_is_no_config_json_is_refused_in_a_sentence(folders, text, words):
+    page = with_config(text)
+    assert not page.exception and [words in error.value for error in page.error] == [True]
 
 
 def test_what_cannot_be_planned_is_said_in_a_sentence(folders):
