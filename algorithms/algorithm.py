@@ -10,19 +10,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from knobs import Knobs, knob
-
-__all__ = ["Algorithm", "Equivalence", "Knobs", "Shape", "Split", "knob", "sequential"]
+from knobs import Knobs as Knobs
+from knobs import knob as knob
 
 
 @dataclass(frozen=True)
 class Equivalence:
     """A claim that, with these settings and workers, the algorithm ends with the same weights as algorithm `to`.
 
-    `claim` is the sentence. Both sides use the same learning rate. Equal numbers of workers are compared one by one,
-    otherwise each worker of this side with the single one of the other; the stages of a pipeline hold one model
-    together. `exactness` is BIT (identical floats) or RND (equal up to rounding, because only the order of summation
-    differs).
+    `claim` is the sentence. Both sides use the same learning rate and, unless `to_workers` is given, the same number of
+    workers, except that a sequential method has one. Equal numbers of workers are compared one by one, otherwise each
+    worker of this side with the single one of the other; the stages of a pipeline hold one model together. `exactness`
+    is BIT (identical floats) or RND (equal up to rounding, because only the order of summation differs).
     """
 
     claim: str
@@ -31,7 +30,7 @@ class Equivalence:
     exactness: Literal["BIT", "RND"] = "BIT"
     workers: int = 1
     settings: dict[str, Any] = field(default_factory=dict)
-    to_workers: int = 1
+    to_workers: int | None = None
     to_settings: dict[str, Any] = field(default_factory=dict)
     to_batch: int = 1  # the other side's batch as a multiple of this side's
     batch: int | None = None  # this side's batch, where the claim requires one
@@ -103,12 +102,32 @@ def nothing_sent(shape: Shape, s: Any) -> float:
     return 0
 
 
+def all_reduced(shape: Shape, s: Any) -> float:
+    """In every step, a gradient all-reduced on a ring."""
+    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
+
+
+def pushed_and_pulled(shape: Shape, s: Any) -> float:
+    """In every step of a worker, a gradient to the server and the parameters back."""
+    return 2 * shape.workers * shape.parameters * shape.steps
+
+
+def passed_on(shape: Shape, s: Any) -> float:
+    """In every step, the activations at each boundary between workers, and their gradients back."""
+    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
+
+
 def unpredictable(shape: Shape, s: Any) -> None:
     """None: the number is known only after a run."""
 
 
 def accept(workers: int, batch: int, workload: Any, s: Any) -> None:
     """Accept any combination."""
+
+
+def check_cut(workers: int, batch: int, workload: Any, s: Any) -> None:
+    """Raise ValueError, with the possible numbers, if the model cannot be cut into a part for each worker."""
+    workload.split(workers)
 
 
 def nothing_to_note(e: Any) -> Iterable[str]:
@@ -215,3 +234,19 @@ def sequential(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **
 
     alone = {"check": check, "elements_sent": nothing_sent, "defaults": {"workers": 1}, "example_workers": 1}
     return Algorithm(worker, Settings, **{**alone, **facts})
+
+
+def parameter_server(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **facts: Any) -> Algorithm:
+    """Declare a method whose workers use one server, which waits for none; `facts` are further fields."""
+    served = {"servers": one_server, "deterministic": False, "counts_staleness": True, "restartable": always}
+    return Algorithm(worker, Settings, **{**served, **facts})
+
+
+EIGHT_LAYERS = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}
+"""Settings of a model with enough layers to cut."""
+
+
+def cut_model(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **facts: Any) -> Algorithm:
+    """Declare a method whose workers each hold some of the layers; `facts` are further fields of `Algorithm`."""
+    cut = {"data_shards": shared_by_all, "split": one_model, "check": check_cut, "elements_sent": passed_on}
+    return Algorithm(worker, Settings, **{"model_defaults": EIGHT_LAYERS, **cut, **facts})

@@ -16,7 +16,7 @@ Source: Hermans, On Scalable Deep Learning and Parallelizing Gradient Descent, M
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server
 
 SERVER = 0
 
@@ -80,14 +80,10 @@ def server(comm, task, s):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = parameter_server(
     worker,
     Settings,
-    servers=one_server,
     elements_sent=elements_sent,
-    deterministic=False,
-    counts_staleness=True,
-    restartable=always,
     compresses="push",
     equivalences=(Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),),
 )

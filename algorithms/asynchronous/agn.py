@@ -15,7 +15,7 @@ Source: Hermans, Spanakis & Moeckel, ACML 2017, arXiv:1710.02368, Algorithm 1.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server
 
 SERVER = 0
 
@@ -77,17 +77,13 @@ def server(comm, task, s):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = parameter_server(
     worker,
     Settings,
-    servers=one_server,
     elements_sent=elements_sent,
-    deterministic=False,
-    counts_staleness=True,
-    restartable=always,
     compresses="push",
     equivalences=(
         Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
-        Equivalence("with period 1 it is asynchronous SGD", to="asgd", workers=3, settings={"period": 1}, to_workers=3),
+        Equivalence("with period 1 it is asynchronous SGD", to="asgd", workers=3, settings={"period": 1}),
     ),
 )

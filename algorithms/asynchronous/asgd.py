@@ -14,7 +14,7 @@ Staleness: N-1 updates on average at any speeds; exactly N-1 in a round robin.
 Source: Agarwal & Duchi, NIPS 2011; Lian, Huang, Li & Liu, arXiv:1506.08272.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushed_and_pulled
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 SERVER = 0
@@ -24,10 +24,6 @@ class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size of each gradient", gt=0, le=1000)
     update: Rule = knob("sgd", "optimiser of the server")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-
-
-def elements_sent(shape, s):
-    return 2 * shape.workers * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
@@ -63,14 +59,10 @@ def server(comm, task, s):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = parameter_server(
     worker,
     Settings,
-    servers=one_server,
-    elements_sent=elements_sent,
-    deterministic=False,
-    counts_staleness=True,
-    restartable=always,
+    elements_sent=pushed_and_pulled,
     compresses="push",
     equivalences=(Equivalence("one worker is SGD", to="sgd"),),
 )

@@ -21,7 +21,7 @@ Source: Liu, Chhaparia, Douillard et al., arXiv:2401.09135 (delayed Nesterov, dy
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 SERVER = 0
@@ -134,16 +134,12 @@ def server(comm, task, s):
     return x
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = parameter_server(
     worker,
     Settings,
-    servers=one_server,
     check=check,
     notes=notes,
     elements_sent=elements_sent,
-    deterministic=False,
-    counts_staleness=True,
-    restartable=always,
     equivalences=(
         Equivalence(
             "one worker is DiLoCo with one worker",
@@ -157,7 +153,6 @@ ALGORITHM = Algorithm(
             to="diloco",
             exactness="RND",
             workers=4,
-            to_workers=4,
             settings={"quorum": 4, "period": 4, "outer_momentum": 0.9},
             to_settings={"period": 4},
         ),

@@ -15,7 +15,7 @@ Source: Zheng et al., ICML 2017, arXiv:1609.08326, Algorithms 1 and 2; Microsoft
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushed_and_pulled
 
 SERVER = 0
 EPS = 1e-7  # added inside the root
@@ -38,10 +38,6 @@ class Settings(Knobs):
     shared: bool = knob(
         False, "keep one mean square for all workers, as in the paper, instead of one for each", when=ADAPTIVE
     )
-
-
-def elements_sent(shape, s):
-    return 2 * shape.workers * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
@@ -93,14 +89,10 @@ def mean_squares(w, workers, s):
     return {rank: kernels.state_like(w) for rank in workers}
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = parameter_server(
     worker,
     Settings,
-    servers=one_server,
-    elements_sent=elements_sent,
-    deterministic=False,
-    counts_staleness=True,
-    restartable=always,
+    elements_sent=pushed_and_pulled,
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD, since its gradients are never late", to="sgd"),

@@ -15,7 +15,7 @@ Source: Jiang, Cui, Zhang & Yu, Heterogeneity-aware Distributed Parameter Server
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server
 
 SERVER = 0
 
@@ -77,14 +77,10 @@ def server(comm, task, s):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = parameter_server(
     worker,
     Settings,
-    servers=one_server,
     elements_sent=elements_sent,
-    deterministic=False,
-    counts_staleness=True,
-    restartable=always,
     compresses="push",
     equivalences=(
         Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),

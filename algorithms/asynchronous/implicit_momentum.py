@@ -16,7 +16,7 @@ Source: Mitliagkas, Zhang, Hadjis & Ré, Allerton 2016, arXiv:1605.09774, Theore
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushed_and_pulled
 
 SERVER = 0
 
@@ -24,10 +24,6 @@ SERVER = 0
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
     momentum: float = knob(0.6, "total momentum, explicit and implicit", ge=0, lt=1)
-
-
-def elements_sent(shape, s):
-    return 2 * shape.workers * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
@@ -64,14 +60,10 @@ def server(comm, task, s):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = parameter_server(
     worker,
     Settings,
-    servers=one_server,
-    elements_sent=elements_sent,
-    deterministic=False,
-    counts_staleness=True,
-    restartable=always,
+    elements_sent=pushed_and_pulled,
     compresses="push",
     equivalences=(
         Equivalence(
@@ -85,7 +77,6 @@ ALGORITHM = Algorithm(
             to="asgd",
             workers=4,
             settings={"momentum": 0.75},
-            to_workers=4,
         ),
     ),
 )

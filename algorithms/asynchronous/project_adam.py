@@ -15,7 +15,7 @@ and on slow machines.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server
 
 SERVER = 0
 
@@ -24,10 +24,6 @@ class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size of each gradient", gt=0, le=1000)
     factors: bool = knob(True, "send inputs and errors of dense layers where they are smaller than the gradient")
     finish: float = knob(1.0, "stop all workers once this fraction of them has finished", gt=0, le=1)
-
-
-def elements_sent(shape, s):
-    return None  # it depends on the model's layers
 
 
 def notes(e):
@@ -107,17 +103,12 @@ def len_of(x):
     return x.shape[0] * x.shape[1]
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = parameter_server(
     worker,
     Settings,
     notes=notes,
-    servers=one_server,
-    elements_sent=elements_sent,
-    deterministic=False,
-    counts_staleness=True,
-    restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("without dense layers it is asynchronous SGD", to="asgd", workers=3, to_workers=3),
+        Equivalence("without dense layers it is asynchronous SGD", to="asgd", workers=3),
     ),
 )

@@ -15,7 +15,7 @@ Source: Zhang, Gupta, Lian & Liu, IJCAI 2016, arXiv:1511.05950.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushed_and_pulled
 
 HARD = {"splits": 1, "hard": True, "modulate": False}
 SERVER = 0
@@ -26,10 +26,6 @@ class Settings(Knobs):
     splits: int = knob(2, "n: each update takes gradients from one in n workers, whichever come first", ge=1, le=4096)
     modulate: bool = knob(True, "divide the step of each gradient by its staleness")
     hard: bool = knob(False, "reply to a worker only after its gradient has been applied")
-
-
-def elements_sent(shape, s):
-    return 2 * shape.workers * shape.parameters * shape.steps
 
 
 def notes(e):
@@ -82,25 +78,16 @@ def server(comm, task, s):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = parameter_server(
     worker,
     Settings,
     notes=notes,
-    servers=one_server,
-    elements_sent=elements_sent,
-    deterministic=False,
-    counts_staleness=True,
-    restartable=always,
+    elements_sent=pushed_and_pulled,
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence(
-            "hard, with one split, it is synchronous SGD",
-            to="sync_sgd",
-            exactness="RND",
-            workers=4,
-            settings=HARD,
-            to_workers=4,
+            "hard, with one split, it is synchronous SGD", to="sync_sgd", exactness="RND", workers=4, settings=HARD
         ),
     ),
 )

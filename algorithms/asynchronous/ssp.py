@@ -19,7 +19,7 @@ Distributed ML via a Stale Synchronous Parallel Parameter Server, NIPS 2013.
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server
 
 SERVER = 0
 
@@ -102,24 +102,15 @@ def server(comm, task, s):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = parameter_server(
     worker,
     Settings,
     notes=notes,
-    servers=one_server,
     elements_sent=elements_sent,
-    deterministic=False,
-    counts_staleness=True,
-    restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence(
-            "with bound 0 it is synchronous SGD",
-            to="sync_sgd",
-            exactness="RND",
-            workers=4,
-            settings={"bound": 0},
-            to_workers=4,
+            "with bound 0 it is synchronous SGD", to="sync_sgd", exactness="RND", workers=4, settings={"bound": 0}
         ),
     ),
 )

@@ -91,7 +91,6 @@ ALGORITHM = Algorithm(
                 exactness="RND",
                 workers=4,
                 settings=PLAIN | {"form": form, "update": "momentum", "state": "reset"},
-                to_workers=4,
                 to_settings={"period": 4, "update": "momentum", "state": "reset"},
             )
             for form in ("classical", "nesterov", "nesterov_code")

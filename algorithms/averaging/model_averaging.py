@@ -79,7 +79,6 @@ ALGORITHM = Algorithm(
             to="one_shot",
             workers=4,
             settings={"period": 10_000},
-            to_workers=4,
         ),
     ),
 )

@@ -96,6 +96,6 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     equivalences=(
         Equivalence("one worker without dense layers is SGD", to="sgd"),
-        Equivalence("without dense layers it is model averaging", to="model_averaging", workers=4, to_workers=4),
+        Equivalence("without dense layers it is model averaging", to="model_averaging", workers=4),
     ),
 )

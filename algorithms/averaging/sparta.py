@@ -85,7 +85,6 @@ ALGORITHM = Algorithm(
             to="sync_sgd",
             exactness="RND",
             workers=4,
-            to_workers=4,
             settings={"fraction": 1},
         ),
     ),

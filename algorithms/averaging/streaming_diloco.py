@@ -131,7 +131,6 @@ ALGORITHM = Algorithm(
             "in one fragment that does not travel while training continues it is DiLoCo",
             to="diloco",
             workers=4,
-            to_workers=4,
             settings={"fragments": 1, "overlap": 0, "own_share": 0, "period": 4},
             to_settings={"period": 4},
         ),

@@ -105,7 +105,6 @@ ALGORITHM = Algorithm(
             to="dpsgd",
             exactness="RND",
             workers=4,
-            to_workers=4,
             settings={"fraction": 1, "consensus": 1},
             to_settings={"mix": "after"},
         ),

@@ -94,7 +94,6 @@ ALGORITHM = Algorithm(
             to="sync_sgd",
             workers=2,
             settings={"mode": "gradient"},
-            to_workers=2,
         ),
     ),
 )

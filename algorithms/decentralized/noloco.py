@@ -117,7 +117,6 @@ ALGORITHM = Algorithm(
             to="diloco",
             exactness="RND",
             workers=2,
-            to_workers=2,
             settings={"outer_momentum": 0, "period": 4},
             to_settings={"outer_momentum": 0, "period": 4},
         ),

@@ -23,7 +23,7 @@ from collections import deque
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
+from algorithms.algorithm import Equivalence, Knobs, cut_model, knob
 from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
@@ -36,14 +36,6 @@ class Settings(Knobs):
         "stash", "weights a backward pass uses: stash (those of its forward pass) or none (newest)", postpones=True
     )
     barrier: bool = knob(True, "start backward passes only when all modules have gone forward, as in the paper")
-
-
-def check(workers, batch, workload, s):
-    workload.split(workers)  # raises with the possible numbers of modules
-
-
-def elements_sent(shape, s):
-    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
 def worker(comm, task, s=Settings()):
@@ -75,25 +67,19 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = cut_model(
     worker,
     Settings,
-    data_shards=shared_by_all,
-    split=one_model,
-    check=check,
-    elements_sent=elements_sent,
     deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
     counts_staleness=True,
-    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=(
         Equivalence("one module is SGD", to="sgd"),
-        Equivalence("it is PipeDream with stashing", to="pipedream", workers=4, to_workers=4),
+        Equivalence("it is PipeDream with stashing", to="pipedream", workers=4),
         Equivalence(
             "with the newest weights, as in its code, it is PipeDream without stashing",
             to="pipedream",
             workers=4,
             settings={"weights": "none", "update": "momentum", "momentum": 0.5},
-            to_workers=4,
             to_settings={"weights": "none", "momentum": 0.5},
         ),
     ),

@@ -19,7 +19,7 @@ arXiv:1703.00522.
 
 from collections import deque
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
+from algorithms.algorithm import Equivalence, Knobs, cut_model, knob
 from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
@@ -45,10 +45,6 @@ class Settings(Knobs):
     mix: float = knob(
         0.0, "lambda, fraction of the true gradient mixed into the prediction; 1 is back-propagation", ge=0, le=1
     )
-
-
-def check(workers, batch, workload, s):
-    workload.split(workers)  # raises with the possible numbers of modules
 
 
 def elements_sent(shape, s):
@@ -96,15 +92,11 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = cut_model(
     worker,
     Settings,
-    data_shards=shared_by_all,
-    split=one_model,
-    check=check,
     elements_sent=elements_sent,
     counts_staleness=True,
-    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=(
         Equivalence("one module is SGD", to="sgd"),
         Equivalence(

@@ -21,7 +21,7 @@ Source: Huo, Gu & Huang, NeurIPS 2018, arXiv:1807.04511; slowbull/FeaturesReplay
 
 from collections import deque
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
+from algorithms.algorithm import Equivalence, Knobs, cut_model, knob
 from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
@@ -34,14 +34,6 @@ class Settings(Knobs):
         1.0, "factor that multiplies the learning rate of the first module; the authors' code uses 2", gt=0, le=100
     )
     barrier: bool = knob(True, "start backward passes only when all modules have gone forward, as in the paper")
-
-
-def check(workers, batch, workload, s):
-    workload.split(workers)  # raises with the possible numbers of modules
-
-
-def elements_sent(shape, s):
-    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
 def worker(comm, task, s=Settings()):
@@ -75,22 +67,16 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = cut_model(
     worker,
     Settings,
-    data_shards=shared_by_all,
-    split=one_model,
-    check=check,
-    elements_sent=elements_sent,
     counts_staleness=True,
-    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=(
         Equivalence("one module is SGD", to="sgd"),
         Equivalence(
             "if every module is one linear layer, it is PipeDream without stashing",
             to="pipedream",
             workers=8,
-            to_workers=8,
             to_settings={"weights": "none"},
         ),
     ),

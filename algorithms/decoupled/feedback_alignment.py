@@ -18,7 +18,7 @@ layer. Staleness: none.
 Source: Lillicrap et al., Nature Communications 7:13276, 2016, arXiv:1411.0247; Nokland, NIPS 2016, arXiv:1609.01596.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
+from algorithms.algorithm import Equivalence, Knobs, cut_model, knob
 from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
@@ -30,10 +30,6 @@ class Settings(Knobs):
     direct: bool = knob(
         True, "send errors from the outputs straight to every layer (DFA), not from layer to layer (FA)"
     )
-
-
-def check(workers, batch, workload, s):
-    workload.split(workers)  # raises with the possible numbers of modules
 
 
 def elements_sent(shape, s):
@@ -71,21 +67,18 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = cut_model(
     worker,
     Settings,
     notes=notes,
-    data_shards=shared_by_all,
-    split=one_model,
-    check=check,
     elements_sent=elements_sent,
     counts_staleness=True,
-    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=tuple(
         Equivalence(
             claim,
             to="feedback_alignment",
             workers=3,
+            to_workers=1,
             settings={"direct": direct},
             to_settings={"direct": direct},
         )

@@ -19,7 +19,7 @@ batch (a + 1) per step; a forward and a backward of the classifier. Staleness: n
 Source: Belilovsky, Eickenberg & Oyallon, ICML 2019, arXiv:1812.11446, and ICML 2020, arXiv:1901.08164 (DGL).
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
+from algorithms.algorithm import Equivalence, Knobs, cut_model, knob
 from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
@@ -96,14 +96,11 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = cut_model(
     worker,
     Settings,
-    data_shards=shared_by_all,
-    split=one_model,
     check=check,
     elements_sent=elements_sent,
     counts_staleness=True,
-    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=(Equivalence("one module is SGD", to="sgd"),),
 )

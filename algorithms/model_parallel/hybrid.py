@@ -146,7 +146,6 @@ ALGORITHM = Algorithm(
             to="sync_sgd",
             workers=3,
             settings={"layout": "data"},
-            to_workers=3,
         ),
         Equivalence("two groups are SGD with twice the batch", to="sgd", exactness="RND", workers=4, to_batch=2),
     ),

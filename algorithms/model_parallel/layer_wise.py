@@ -13,7 +13,7 @@ one rank; the gain is memory: each holds its own layers, and their activations. 
 Source: folklore; the baseline of Huang et al., NeurIPS 2019 (Figure 2b), and of Harlap et al., arXiv:1806.03377.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
+from algorithms.algorithm import Equivalence, Knobs, cut_model, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
@@ -21,14 +21,6 @@ class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
     update: Rule = knob("sgd", "optimiser of every stage")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-
-
-def check(workers, batch, workload, s):
-    workload.split(workers)  # raises with the possible numbers of stages
-
-
-def elements_sent(shape, s):
-    return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
 def worker(comm, task, s=Settings()):
@@ -54,14 +46,9 @@ def worker(comm, task, s=Settings()):
     return w
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = cut_model(
     worker,
     Settings,
-    data_shards=shared_by_all,
-    split=one_model,
-    check=check,
-    elements_sent=elements_sent,
-    model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=(
         Equivalence("one stage is SGD", to="sgd"),
         Equivalence("three stages are SGD, bit for bit", to="sgd", workers=3),

@@ -46,11 +46,7 @@ ALGORITHM = stream(
     equivalences=(
         Equivalence("one stage is SGD", to="sgd"),
         Equivalence(
-            "without momentum it is Pétrowski's pipeline",
-            to="petrowski",
-            workers=3,
-            settings={"momentum": 0.0},
-            to_workers=3,
+            "without momentum it is Pétrowski's pipeline", to="petrowski", workers=3, settings={"momentum": 0.0}
         ),
     ),
 )

@@ -70,7 +70,6 @@ ALGORITHM = pipeline(
             to="gpipe",
             exactness="RND",
             workers=3,
-            to_workers=3,
             settings={"chunks": 4},
             to_settings={"chunks": 4},
         ),

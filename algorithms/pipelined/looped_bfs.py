@@ -50,7 +50,6 @@ ALGORITHM = pipeline(
             "with one stage per rank it is GPipe",
             to="gpipe",
             workers=3,
-            to_workers=3,
             settings={"chunks": 4, "pieces": 1},
             to_settings={"chunks": 4},
         ),

@@ -119,6 +119,7 @@ ALGORITHM = stream(
             "with vertical sync every stage is as late as the first: a delay of S-1, bit for bit",
             to="delayed",
             workers=4,
+            to_workers=1,
             settings={"weights": "vertical"},
             to_settings={"delay": 3, "layerwise": False},
         ),

@@ -82,6 +82,7 @@ ALGORITHM = stream(
             to="delayed",
             exactness="RND",
             workers=3,
+            to_workers=1,
             settings={"chunks": 4},
             to_settings={"delay": 1, "layerwise": False},
         ),

@@ -89,7 +89,6 @@ ALGORITHM = stream(
             "with one micro-batch and momentum it is SpecTrain",
             to="spectrain",
             workers=3,
-            to_workers=3,
             settings={"chunks": 1, "update": "momentum", "learning_rate": 0.02},
             to_settings={"form": "own", "learning_rate": 0.02},
         ),

@@ -201,7 +201,6 @@ ALGORITHM = pipeline(
             "it sums as DAPPLE does, in the order of micro-batches",
             to="dapple",
             workers=3,
-            to_workers=3,
             settings={"chunks": 4, "time_w": 0.5, "time_link": 0.2},
             to_settings={"chunks": 4},
         ),

@@ -56,7 +56,6 @@ ALGORITHM = pipeline(
             "it sums as DAPPLE does, in the order of micro-batches",
             to="dapple",
             workers=3,
-            to_workers=3,
             settings={"chunks": 4},
             to_settings={"chunks": 4},
         ),

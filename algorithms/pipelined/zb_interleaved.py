@@ -52,7 +52,6 @@ ALGORITHM = pipeline(
             "with one stage per rank it is ZB-H1",
             to="zb_h1",
             workers=3,
-            to_workers=3,
             settings={"chunks": 4, "pieces": 1},
             to_settings={"chunks": 4},
         ),

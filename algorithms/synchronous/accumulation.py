@@ -76,11 +76,7 @@ ALGORITHM = Algorithm(
     compresses="mean",
     equivalences=(
         Equivalence(
-            "one mini-batch at a time is synchronous SGD",
-            to="sync_sgd",
-            workers=3,
-            settings={"accumulate": 1},
-            to_workers=3,
+            "one mini-batch at a time is synchronous SGD", to="sync_sgd", workers=3, settings={"accumulate": 1}
         ),
     ),
 )

@@ -133,18 +133,13 @@ ALGORITHM = Algorithm(
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence(
-            "two workers without a backup are synchronous SGD",
-            to="sync_sgd",
-            workers=2,
-            to_workers=2,
-            settings={"backups": 0},
+            "two workers without a backup are synchronous SGD", to="sync_sgd", workers=2, settings={"backups": 0}
         ),
         Equivalence(
             "more workers without a backup are, too, except for the order in which the server adds",
             to="sync_sgd",
             exactness="RND",
             workers=5,
-            to_workers=5,
             settings={"backups": 0},
         ),
     ),

@@ -109,7 +109,6 @@ ALGORITHM = Algorithm(
             "before the first milestone it is synchronous SGD with momentum",
             to="sync_sgd",
             workers=4,
-            to_workers=4,
             settings={"milestones": "1000"},
             to_settings={"update": "momentum"},
         ),

@@ -23,7 +23,7 @@ from collections import deque
 from functools import cache
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.rates import find_rate
 
@@ -56,10 +56,6 @@ def unstable(e):
             f"the delay, to {100 * left:.2g} % of that at a delay of 1; use a shorter delay, or a learning rate of at "
             f"most {most:g}",
         )
-
-
-def elements_sent(shape, s):
-    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
@@ -115,7 +111,7 @@ ALGORITHM = Algorithm(
     Settings,
     unstable=unstable,
     notes=notes,
-    elements_sent=elements_sent,
+    elements_sent=all_reduced,
     computes_together=True,
     counts_staleness=True,
     equivalences=(
@@ -125,15 +121,9 @@ ALGORITHM = Algorithm(
             to="sync_sgd",
             workers=3,
             settings={"delay": 0, "layerwise": False},
-            to_workers=3,
         ),
         Equivalence(
-            "without delay it is synchronous SGD",
-            to="sync_sgd",
-            exactness="RND",
-            workers=3,
-            settings={"delay": 0},
-            to_workers=3,
+            "without delay it is synchronous SGD", to="sync_sgd", exactness="RND", workers=3, settings={"delay": 0}
         ),
     ),
 )

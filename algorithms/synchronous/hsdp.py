@@ -132,28 +132,20 @@ ALGORITHM = Algorithm(
     computes_together=True,
     equivalences=(
         Equivalence(
-            "in one group, without prefetching, it is ZeRO-3, bit for bit",
-            to="zero3",
-            workers=3,
+            "in one group, without prefetching, it is ZeRO-3, bit for bit", to="zero3", workers=3,
             settings={"prefetch": 0},
-            to_workers=3,
         ),
         Equivalence(
-            "prefetching changes no bit", to="hsdp", workers=4, settings={"groups": 2, "prefetch": 2}, to_workers=4,
-            to_settings={"groups": 2, "prefetch": 0},
+            "prefetching changes no bit", to="hsdp", workers=4,
+            settings={"groups": 2, "prefetch": 2}, to_settings={"groups": 2, "prefetch": 0},
         ),
         Equivalence(
-            "a group for each rank is synchronous SGD with the same rule, up to rounding",
-            to="sync_sgd",
-            exactness="RND",
-            workers=4,
-            settings={"groups": 4, "update": "adam"},
-            to_workers=4,
-            to_settings={"update": "adam"},
+            "a group for each rank is synchronous SGD with the same rule, up to rounding", to="sync_sgd",
+            exactness="RND", workers=4, settings={"groups": 4, "update": "adam"}, to_settings={"update": "adam"},
         ),
         Equivalence(
             "second pieces change numbers only by the order of sums", to="hsdp", exactness="RND", workers=4,
-            settings={"groups": 2, "secondary": True}, to_workers=4, to_settings={"groups": 2},
+            settings={"groups": 2, "secondary": True}, to_settings={"groups": 2},
         ),
     ),
 )  # fmt: skip

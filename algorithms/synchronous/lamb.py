@@ -19,7 +19,7 @@ from math import sqrt
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
 from algorithms.parts.lr_schedules import WarmUp, linear_scaling, root_scaling, warm_up_rate
 from algorithms.parts.optimizers import BETAS
 
@@ -47,10 +47,6 @@ class Settings(Knobs):
         scaling = linear_scaling if self.rule == "lars" else root_scaling
         peak = scaling(self.learning_rate, batch, self.base_batch)
         return warm_up_rate(self.learning_rate, peak, step, self.warm_up_epochs * per_epoch, self.warm_up)
-
-
-def elements_sent(shape, s):
-    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
@@ -113,7 +109,7 @@ def norm(x):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=all_reduced,
     computes_together=True,
     compresses="mean",
     equivalences=(
@@ -125,7 +121,6 @@ ALGORITHM = Algorithm(
             to="sync_sgd",
             exactness="RND",
             workers=2,
-            to_workers=2,
             settings={"adapt": "none", "eps": 1e-8, "warm_up": "none", "base_batch": 8},
             to_settings={"update": "adam"},
             batch=4,
@@ -135,7 +130,6 @@ ALGORITHM = Algorithm(
             to="sync_sgd",
             exactness="RND",
             workers=2,
-            to_workers=2,
             settings={"rule": "lars", "adapt": "none", "warm_up": "none", "base_batch": 8},
             to_settings={"update": "momentum"},
             batch=4,

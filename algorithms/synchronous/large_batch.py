@@ -15,7 +15,7 @@ Source: Goyal et al., Accurate, Large Minibatch SGD, arXiv:1706.02677, 2017.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
 from algorithms.parts.lr_schedules import WarmUp, linear_scaling, milestones_passed, warm_up_rate
 from knobs import Rising
 
@@ -41,10 +41,6 @@ class Settings(Knobs):
         return warm_up_rate(self.learning_rate, peak, step, length, self.warm_up) * self.decay**falls
 
 
-def elements_sent(shape, s):
-    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
-
-
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), equal on all ranks, and it stays so
     v = kernels.state_like(w)
@@ -62,7 +58,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=all_reduced,
     computes_together=True,
     compresses="mean",
     equivalences=(
@@ -71,7 +67,6 @@ ALGORITHM = Algorithm(
             to="sync_sgd",
             batch=4,
             workers=4,
-            to_workers=4,
             settings={"base_batch": 16},
             to_settings={"update": "nesterov"},
         ),

@@ -25,7 +25,7 @@ from math import sqrt
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
 from algorithms.parts.optimizers import BETAS, EPS
 from algorithms.parts.segments import side_by_side
 
@@ -39,10 +39,6 @@ class Settings(Knobs):
         "moonlight", "factor of a matrix's step by its shape; moonlight makes steps as long as Adam's"
     )
     all_matrices: bool = knob(False, "orthogonalise the first and the last matrix, too")
-
-
-def elements_sent(shape, s):
-    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
@@ -140,7 +136,7 @@ def orthogonal(x):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=all_reduced,
     computes_together=True,
     equivalences=(
         Equivalence(

@@ -20,7 +20,7 @@ arXiv:1801.08030, whose newest-first order is the same, since the newest gradien
 from functools import cache
 from typing import Literal
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
@@ -34,10 +34,6 @@ class Settings(Knobs):
     )
     update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-
-
-def elements_sent(shape, s):
-    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
@@ -80,20 +76,17 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=all_reduced,
     computes_together=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("two workers are synchronous SGD, bit for bit", to="sync_sgd", workers=2, to_workers=2),
-        Equivalence(
-            "more workers are synchronous SGD, up to rounding", to="sync_sgd", exactness="RND", workers=3, to_workers=3
-        ),
+        Equivalence("two workers are synchronous SGD, bit for bit", to="sync_sgd", workers=2),
+        Equivalence("more workers are synchronous SGD, up to rounding", to="sync_sgd", exactness="RND", workers=3),
         Equivalence(
             "the order of sending changes only the timing, not the weights",
             to="priority",
             workers=3,
             settings={"order": "fifo"},
-            to_workers=3,
         ),
     ),
 )

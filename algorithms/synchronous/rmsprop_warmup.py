@@ -14,7 +14,7 @@ Source: Akiba, Suzuki & Fukuda, Extremely Large Minibatch SGD, arXiv:1711.04325,
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
 from algorithms.parts.lr_schedules import linear_scaling, sgd_share, slow_start
 
 FORGET, EPS = 0.99, 1e-8
@@ -45,10 +45,6 @@ class Settings(Knobs):
         return full * slow_start(epoch, self.slow_start) if self.slow_start else full
 
 
-def elements_sent(shape, s):
-    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
-
-
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), equal on all ranks, and it stays so
     D, m = kernels.state_like(w), kernels.state_like(w)
@@ -68,7 +64,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=all_reduced,
     computes_together=True,
     compresses="mean",
     equivalences=(
@@ -77,7 +73,6 @@ ALGORITHM = Algorithm(
             to="sync_sgd",
             batch=4,
             workers=4,
-            to_workers=4,
             settings={"centre": 0, "period": 0, "base_batch": 16},
             to_settings={"update": "momentum"},
         ),

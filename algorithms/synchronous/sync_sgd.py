@@ -11,7 +11,7 @@ Staleness: none.
 Source: Valiant, CACM 33(8), 1990 (supersteps); Goyal et al., arXiv:1706.02677 (mean, linear scaling of lr).
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
@@ -19,10 +19,6 @@ class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-
-
-def elements_sent(shape, s):
-    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
@@ -40,7 +36,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=all_reduced,
     computes_together=True,
     compresses="mean",
     equivalences=(

@@ -14,7 +14,7 @@ elements with Adam, and of its work. All workers wait for the slowest. Staleness
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Sridharan et al., arXiv:1801.08030 (MLSL).
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, all_reduced, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from kernels.arrays import shares
 
@@ -23,10 +23,6 @@ class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
     update: Rule = knob("adam", "optimiser of each rank, applied to its piece of the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-
-
-def elements_sent(shape, s):
-    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
@@ -48,7 +44,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=all_reduced,
     split=lambda workers, s: Split(1, 1, workers),
     computes_together=True,
     equivalences=(
@@ -59,7 +55,6 @@ ALGORITHM = Algorithm(
                 to="sync_sgd",
                 workers=3,
                 settings={"update": rule},
-                to_workers=3,
                 to_settings={"update": rule},
             )
             for rule in ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam")

@@ -16,7 +16,7 @@ Source: Rajbhandari, Rasley, Ruwase & He, SC 2020.
 
 from functools import cache
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, all_reduced, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from kernels.arrays import shares
 
@@ -25,10 +25,6 @@ class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
     update: Rule = knob("adam", "optimiser of each rank, applied to its piece of the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-
-
-def elements_sent(shape, s):
-    return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
 def worker(comm, task, s=Settings()):
@@ -64,24 +60,18 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=elements_sent,
+    elements_sent=all_reduced,
     split=lambda workers, s: Split(1, workers, workers),
     computes_together=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
-        Equivalence(
-            "two workers are ZeRO-1 with two workers, bit for bit",
-            to="zero1",
-            workers=2,
-            to_workers=2,
-        ),
+        Equivalence("two workers are ZeRO-1 with two workers, bit for bit", to="zero1", workers=2),
         *(
             Equivalence(
                 f"with {rule} it is synchronous SGD with {rule}, summed layer by layer",
                 to="overlap",
                 workers=3,
                 settings={"update": rule},
-                to_workers=3,
                 to_settings={"update": rule, "bucket_bytes": 0},
             )
             for rule in ("sgd", "momentum", "adam")

@@ -92,7 +92,6 @@ ALGORITHM = Algorithm(
                 to="zero2",
                 workers=3,
                 settings={"update": rule},
-                to_workers=3,
                 to_settings={"update": rule},
             )
             for rule in ("sgd", "nesterov", "adam")

@@ -293,12 +293,8 @@ def test_it_becomes_what_it_says(name, claim):
     batch = claim.batch or 2 * batch_of(name)  # not that of the other tests, which a claim may happen to need
     workload = chain(name, layers=layers_of(name))
     mine = course((name, settings | claim.settings), workload, claim.workers, batch=batch)
-    other = course(
-        (claim.to, settings | claim.to_settings),
-        workload,
-        claim.to_workers,
-        batch=claim.to_batch * batch,
-    )
+    workers = claim.to_workers or algorithms.find(claim.to).defaults.get("workers", claim.workers)
+    other = course((claim.to, settings | claim.to_settings), workload, workers, batch=claim.to_batch * batch)
     count = max(len(mine.models), len(other.models))
     pairs = (models * (count // len(models)) for models in (mine.models, other.models))
     for w, reference in zip(*pairs, strict=True):

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 import kernels
-from algorithms.algorithm import Algorithm, one_model, shared_by_all
+from algorithms.algorithm import EIGHT_LAYERS, Algorithm, one_model, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Flush, Stream
@@ -51,7 +51,7 @@ def pipeline(
         "check": lambda workers, batch, workload, s: settings.check(batch, workload, plan(workers, s), s.cuts),
         "elements_sent": lambda shape, s: plan(shape.workers, s).elements_sent(shape),
         "counts_staleness": True,
-        "model_defaults": settings.MODEL_DEFAULTS,
+        "model_defaults": EIGHT_LAYERS,
     }
     return Algorithm(**{"Settings": Settings, **derived, **facts})
 

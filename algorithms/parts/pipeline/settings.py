@@ -8,7 +8,6 @@ from algorithms.parts.pipeline.stage_state import LatestWeights
 from algorithms.parts.rank_groups import one_of
 from knobs import Counts, Refusal
 
-MODEL_DEFAULTS = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
 AS_DAPPLE = Equivalence(
     "it sums as DAPPLE does, in the order of micro-batches",
     to="dapple",
