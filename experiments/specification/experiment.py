@@ -28,7 +28,7 @@ from cluster.faults import LONGEST
 from cluster.network import parse_network
 from experiments.specification import this_machine
 from experiments.specification.catalogue import PRESETS
-from experiments.specification.faults import LostRanks, PausedRanks, SlowRanks
+from experiments.specification.faults import Crash, Pause, Slow
 from knobs import Knobs, condition, in_force, knob, local, make, match_name
 from workloads.budget import Budget
 
@@ -120,13 +120,13 @@ class Experiment(Knobs):
         "ring, but one all-reduce at a time, as on one CUDA stream",
     )
     jitter: str = knob("none", "random variation of compute times from step to step, by preset")
-    slow: SlowRanks = knob(
+    slow: Slow = knob(
         "",
         "slow ranks as rank:factor; below 1 is faster, which real ranks can do only on an emulated device",
         example="2:3,5:1.5",
     )
-    pause: PausedRanks = knob("", "ranks that stop for a while, as rank:from-to in seconds", example="1:0.5-0.8")
-    crash: LostRanks = knob(
+    pause: Pause = knob("", "ranks that stop for a while, as rank:from-to in seconds", example="1:0.5-0.8")
+    crash: Crash = knob(
         "", "ranks that crash, as rank:second, or as rank:from-to to restart", example="3:0.4,2:0.1-0.2"
     )
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from cluster.faults import parse_crash, parse_pause, parse_slow, spell_crash, spell_pause, spell_slow
 
@@ -44,15 +43,6 @@ class FaultSetting:
         others = {other: own for other, own in self.by_rank.items() if other != rank}
         return type(self).read(type(self).spell(others if value is None else {**others, rank: value}))
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        text = core_schema.no_info_after_validator_function(cls.read, core_schema.str_schema())
-        return core_schema.no_info_before_validator_function(
-            lambda value: value.text if isinstance(value, FaultSetting) else value,
-            text,
-            serialization=core_schema.plain_serializer_function_ser_schema(lambda setting: setting.text),
-        )
-
 
 class SlowRanks(FaultSetting):
     """Ranks that are slower than the others, with their factor: "2:3,5:1.5"."""
@@ -70,3 +60,12 @@ class LostRanks(FaultSetting):
     """Ranks that are lost, with the times of loss and return (s, s; inf for never): "3:0.4" or "3:0.4-0.6"."""
 
     name, parse, spell = "crash", staticmethod(parse_crash), staticmethod(spell_crash)
+
+
+def _from_text(kind: type[FaultSetting]) -> Any:
+    """Return the type of a knob that is a `kind` in Python and text elsewhere."""
+    read = BeforeValidator(lambda value: kind.read(value) if isinstance(value, str) else value)
+    return Annotated[kind, read, PlainSerializer(lambda setting: setting.text), WithJsonSchema({"type": "string"})]
+
+
+Slow, Pause, Crash = map(_from_text, (SlowRanks, PausedRanks, LostRanks))

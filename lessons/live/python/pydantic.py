@@ -60,7 +60,6 @@ class WithJsonSchema(NamedTuple):
     json_schema: dict
 
 
-GetCoreSchemaHandler = Any
 ConfigDict = dict
 
 
@@ -253,8 +252,6 @@ def _converted(kind: Any, value: Any) -> Any:
         return dict(value)
     if kind in PLAIN:
         return PLAIN[kind](value)
-    if hasattr(kind, "__get_pydantic_core_schema__"):
-        return kind.__get_pydantic_core_schema__(kind, None).validate(value)
     if isinstance(value, kind):
         return value
     raise Invalid("is_instance_of")
@@ -317,8 +314,6 @@ def _serialised(field: FieldInfo, value: Any, mode: str) -> Any:
     for part in field.metadata:
         if isinstance(part, PlainSerializer) and part.when_used in ("always", mode):
             return part.func(value)
-    if hasattr(type(value), "__get_pydantic_core_schema__"):
-        return type(value).__get_pydantic_core_schema__(type(value), None).serialise(value)
     if isinstance(value, BaseModel):
         return value.model_dump(mode)
     return list(value) if mode == "json" and isinstance(value, tuple) else value
