@@ -8,8 +8,6 @@
 The devices of `cluster.devices` give the first line only: Python and views are free, and no operation counts as slow.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 from cluster.devices import DEVICES, Device, parse_device

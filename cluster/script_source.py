@@ -1,7 +1,5 @@
 """Read the text of a script without torch, so that its settings can be checked before torch is imported."""
 
-from __future__ import annotations
-
 from importlib.util import decode_source
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 `cluster.torch.summary` computes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -30,8 +30,6 @@ A rank is a thread of this process, and one of them runs at a time (`cluster/str
     summary.py        a run in numbers
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

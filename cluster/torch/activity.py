@@ -4,8 +4,6 @@ A node of autograd has a sequence number, which grows as the forward pass create
 begin and end tell which module a node belongs to.
 """
 
-from __future__ import annotations
-
 import contextlib
 from bisect import bisect_right
 from typing import Any, NamedTuple

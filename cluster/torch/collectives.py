@@ -4,8 +4,6 @@ A collective is a meeting of the group's ranks (`meeting.py`): a Call that must 
 (`durations.py`), and the work on the tensors of all ranks, done once, when the last rank has arrived.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

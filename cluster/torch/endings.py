@@ -1,7 +1,5 @@
 """How a rank ends: it returns, exits, fails, or is stopped. Errors name the rank and the line of the script."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

@@ -1,7 +1,5 @@
 """What a rank asks its operating system: environment variables, the time, standard output, signals, its exit."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """The process group: its members, and how a rank joins a collective, sends and receives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ The run has its own thread, for which the caller's thread waits: an interrupt th
 two threads run at once. Ctrl-C ends the run as `stop` does. A watchdog checks that the run makes progress.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 import threading

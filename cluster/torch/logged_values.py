@@ -5,8 +5,6 @@ A line is recorded if a word that ends in "loss" or "accuracy" is followed by a 
 same one. The step is the number of steps that the rank's optimizer has taken.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

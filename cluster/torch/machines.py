@@ -1,7 +1,5 @@
 """The machines on which a script is simulated."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ uses them. Their largest sum in a step counts. Views share the storage of what t
 Buffers, inputs and temporaries of the backward pass are not recorded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 from weakref import ref

@@ -1,7 +1,5 @@
 """The files in a script's folder that it opens in Python; files opened by a library's C++ code are not seen."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

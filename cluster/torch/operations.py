@@ -1,7 +1,5 @@
 """Torch operations: which of them take time, which are slow, and how many bytes each moves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -9,8 +9,6 @@ A rank begins a round when it has the messages of the previous round.
     ring       all-gather and similar ones, on ports that several members share: P - 1 rounds, or twice as many
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 Round = list[tuple[int, int, int]]

@@ -1,7 +1,5 @@
 """Per-process state of which each rank needs its own copy: random numbers, `__main__`, modules, and torch settings."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import sys

@@ -1,7 +1,5 @@
 """How often a rank calls Python functions, which is what its Python costs on a measured device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

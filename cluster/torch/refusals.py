@@ -1,7 +1,5 @@
 """What is not simulated: it either runs in another way, with a note, or is refused in one sentence with the line."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import multiprocessing.process

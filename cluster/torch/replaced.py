@@ -1,7 +1,5 @@
 """Replace names in modules during a run."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

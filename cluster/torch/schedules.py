@@ -5,8 +5,6 @@ two stages each this takes half a second to a second and a half. Real ranks do i
 would do it one after the other.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 A script that starts its ranks itself, with mp.spawn or mp.Process, is executed once (`launcher.py`).
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Sequence

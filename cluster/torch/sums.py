@@ -1,7 +1,5 @@
 """Reductions of torch tensors in the order of a ring, so that two ranks give the same bits as gloo."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 from itertools import accumulate

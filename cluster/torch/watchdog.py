@@ -1,7 +1,5 @@
 """The watchdog of a run: it checks that the run makes progress, and ends a rank that lets no other rank run."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """torch.distributed as the ranks of a run see it: their own groups and rendezvous, whatever backend is named."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ cause of most of it. None of them knows about algorithms or clusters. The same w
 its critical path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 A wait ends when a message is sent that the rank needs, or when the last rank joins a collective.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Repeat the stored run of a script, for `replay`: report whether it is the same, or where and why it differs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

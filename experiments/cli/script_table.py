@@ -1,7 +1,5 @@
 """The table that compares runs of scripts, for `compare`."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`show`: print the summary of a stored run again."""
 
-from __future__ import annotations
-
 import click
 
 from experiments.cli import console, show_script

@@ -4,8 +4,6 @@ A user's mistake is found before the first rank starts and raised as a ValueErro
 and the Run holds everything recorded until then.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

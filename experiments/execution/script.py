@@ -1,7 +1,5 @@
 """Turn a ScriptExperiment into a ScriptRun: run the script on simulated machines, and keep its results."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

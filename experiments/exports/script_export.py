@@ -1,7 +1,5 @@
 """Export a script's run in formats that other programs read: tables, timeline, curves, settings."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict

@@ -7,8 +7,6 @@ and bandwidth of messages, and those of rings as its `sum`: on one machine, gloo
 messages, and their threads compete with computation for the CPU.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from functools import partial

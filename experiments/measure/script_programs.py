@@ -4,8 +4,6 @@ Each runs on a single rank and returns its step, which takes milliseconds. FSDP2
 runs, but nothing is sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """How long the steps of `script_programs` and exchanges over gloo take on two real processes of this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from statistics import quantiles

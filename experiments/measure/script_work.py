@@ -1,7 +1,5 @@
 """What a step of a program does, counted on a simulated rank: operations, views and Python calls."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Compare two runs of scripts: whether they computed the same numbers, and where their times differ."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import NamedTuple

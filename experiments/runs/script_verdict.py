@@ -1,7 +1,5 @@
 """What two runs of scripts have in common, and where they first differ, in sentences without a full stop."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from experiments.runs.parting import parting

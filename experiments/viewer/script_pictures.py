@@ -1,7 +1,5 @@
 """A run of a script in pictures: its timeline and its losses."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cluster.script_summary import counted_spans

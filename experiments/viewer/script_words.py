@@ -1,7 +1,5 @@
 """A script's run in a sentence: how long a step takes, who makes others wait, and what changed since another run."""
 
-from __future__ import annotations
-
 from cluster.script_summary import Summary, WaitFor
 from experiments.runs.script_run import ScriptRun
 from experiments.specification.script import ScriptExperiment
