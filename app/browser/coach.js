@@ -1,31 +1,30 @@
-// The coach: a bubble next to the part of the page that it is about. It lies above the page and moves nothing in it. The
-// Tab key comes to it first; Escape ends it from anywhere, and so does a reader who uses the page instead.
-// Relies on the class of Streamlit's side bar and on the test ids of its app and sliders. Without them the bubble may lie
-// over what a reader is to use.
+// The coach: a bubble below the lanes, and a ring around the part of the page that it is about. It moves nothing in the
+// page, and covers neither the lanes nor the machines, only what the run has learned. The Tab key comes to it first; Escape
+// ends it from anywhere, and so does a reader who uses the page instead. Relies on the test ids of Streamlit's app and
+// sliders. Without them the bubble is the last element of the page, and a slider does not end the tour.
 const SEEN = "lockstep-coach"; // in the browser's storage, once it was shown
 const PATIENCE = 30_000;       // ms in which the first part may appear
 const ACTS = ["pointerdown", "keydown"];
 const MOVES = ["scroll", "resize"];
 const LOOK = 200;              // ms between two looks where the part is: each makes the browser lay out the page
 const GAP = 12;                // px between a part and the bubble
-const USED = "button, a[href], [data-baseweb=select], [data-testid=stSlider], label";
-const READ = ".st-key-welcome h1, .st-key-welcome-words, .headline, .legend, .tokens span, .stage, .learned"; // what explains, and what is pictured
-const PICTURE = 0.1;           // of a px of what is read or used: one of the machines, which say again what the lanes do
 const PHONE = 768;             // px of a window in which the tour stands at the foot
-const GOES_ON = `${USED}, input, [role=option], .st-key-timeline`;
-const MATTERS = 100;           // times as much as what else is hidden
+const GOES_ON = "button, a[href], [data-baseweb=select], [data-testid=stSlider], label, input, [role=option], .st-key-timeline";
 const HEADER = 60;             // px of the page's bar, behind which nothing is seen
 const NAMES = 84, TOP = 34, AXIS = 22; // px of the timeline's names, of what lies above its lanes, and below
 const STYLE = `
   .coach-ring { position: fixed; z-index: 999992; pointer-events: none; border: 2px solid #0072B2; border-radius: 8px;
     box-shadow: 0 0 0 4px rgba(0, 114, 178, 0.22), inset 0 0 0 2px light-dark(#fff, #1b232c); } /* a gap: Run is as blue */
-  .coach { position: fixed; z-index: 999993; box-sizing: border-box; width: min(310px, calc(100vw - 24px)); padding: 14px 16px 12px;
+  .coach { position: fixed; z-index: 999993; box-sizing: border-box; width: min(640px, calc(100vw - 24px)); padding: 12px 16px;
+    display: flex; flex-wrap: wrap; align-items: end; gap: 8px 20px;
     border-radius: 10px; border: 1px solid light-dark(#dde3e9, #4a5763); background: light-dark(#fff, #1b232c);
     color: light-dark(#1b2733, #e4e9ee); font-size: 15px; line-height: 1.45; box-shadow: 0 6px 28px rgba(0, 0, 0, 0.22); }
+  .coach[hidden] { display: none; }
+  .coach > [role=status] { flex: 1 1 300px; }
   .coach b { display: block; margin-bottom: 3px; }
-  .coach p { margin: 0 0 10px; }
-  .coach div { display: flex; align-items: center; gap: 8px; }
-  .coach span { flex: 1; opacity: 0.85; font-size: 13px; }
+  .coach p { margin: 0; }
+  .coach .steps { flex: none; display: flex; align-items: center; gap: 8px; margin-left: auto; }
+  .coach .steps span { opacity: 0.85; font-size: 13px; }
   .coach button { font: inherit; padding: 4px 12px; border-radius: 6px; cursor: pointer; color: inherit; background: none; border: 1px solid light-dark(#ccd3da, #4a5763); }
   .coach button.next { background: #0072B2; border-color: #0072B2; color: #fff; }
   .coach button:focus-visible { outline: 2px solid #0072B2; outline-offset: 2px; }`;
@@ -143,7 +142,7 @@ class Coach {
     this.bubble = document.createElement("section");
     this.bubble.className = "coach";
     this.bubble.setAttribute("aria-label", "A short tour");
-    this.bubble.innerHTML = '<style></style><div role="status"><span style="opacity: 1; font-size: inherit"><b></b><p></p></span></div><div><span></span><button type="button" class="leave">Leave</button><button type="button" class="next"></button></div>';
+    this.bubble.innerHTML = '<style></style><div role="status"><b></b><p></p></div><div class="steps"><span></span><button type="button" class="leave">Leave</button><button type="button" class="next"></button></div>';
     this.bubble.querySelector("style").textContent = STYLE;
     this.bubble.querySelector(".leave").addEventListener("click", () => this.leave());
     this.bubble.querySelector(".next").addEventListener("click", () => this.next());
@@ -169,46 +168,26 @@ class Coach {
   }
 
   tell() {
-    this.side = -1; // of its part on which it stands: none yet
     const { title, says } = this.data.steps[this.step], last = this.step + 1 === this.data.steps.length;
     this.bubble.querySelector("b").textContent = title;
     this.bubble.querySelector("p").textContent = says;
-    this.bubble.querySelectorAll("div")[1].querySelector("span").textContent = `${this.step + 1} of ${this.data.steps.length}`;
+    this.bubble.querySelector(".steps span").textContent = `${this.step + 1} of ${this.data.steps.length}`;
     this.bubble.querySelector(".next").textContent = last ? "Done" : "Next";
     this.bubble.querySelector(".leave").hidden = last;
   }
 
+  // Put the ring around the part, and the bubble below the lanes; on a phone at its foot. It moves elsewhere if it would
+  // hide the part or the lanes there.
   place(box) {
-    const stage = document.querySelector(".st-key-timeline")?.getBoundingClientRect();
     const { style } = this.ring, wide = this.bubble.offsetWidth, high = this.bubble.offsetHeight;
     Object.assign(style, { left: `${box.left - 6}px`, top: `${box.top - 6}px`, width: `${box.width + 8}px`, height: `${box.height + 8}px` });
-    // on the side of the part, of the lanes or of the picture where it hides nothing of the part, and least of what is used
-    const pictured = stage && box.left >= stage.left - 1, drawn = this.part("lanes"), lanes = pictured ? drawn : null;
-    const bar = document.querySelector(".stSidebar")?.getBoundingClientRect();
-    const [machines] = this.boxes(".machines"), [tools] = this.boxes(".tools"), foot = document.querySelector(".st-key-phone-bar")?.getBoundingClientRect().top || innerHeight;
-    const places = innerWidth < PHONE ? [[12, foot - GAP - high], [box.left, box.top - GAP - high]] : [
-      ...(machines && drawn ? [[drawn.right + 4, (tools?.bottom ?? machines.top) + 6]] : []), // beside the lanes, above the machines
-      ...(!pictured && bar && box.right <= bar.right ? [[bar.right + GAP, box.top - GAP]] : []), ...(lanes ? [[box.left, lanes.bottom + AXIS + GAP]] : []),
-      [(lanes ?? box).right + GAP, box.top], [box.right + GAP, box.top], ...(pictured ? [[stage.left - GAP - wide, box.top]] : []),
-      [box.left - GAP - wide, box.top], [box.left, box.bottom + GAP], [box.left, box.top - GAP - high],
-    ];
-    const inside = ([left, top]) => [Math.max(12, Math.min(left, innerWidth - wide - 12)), Math.max(12, Math.min(top, innerHeight - high - 12))];
-    const hidden = ([left, top], of) => Math.max(0, Math.min(left + wide, of.right) - Math.max(left, of.left)) * Math.max(0, Math.min(top + high, of.bottom) - Math.max(top, of.top));
-    const used = [...this.boxes(`${USED}, ${READ}`), ...[lanes, bar].filter(Boolean)]; // all of the side bar is there to be used
-    const cost = (place) => used.reduce((sum, one) => sum + hidden(place, one), MATTERS * hidden(place, box) + (machines ? PICTURE * hidden(place, machines) : 0));
-    const found = places.map(inside).map((place, side) => ({ place, side, cost: cost(place) })), before = found[this.side];
-    const best = found.reduce((best, one) => (one.cost < best.cost ? one : best));
-    // it stays on its side while the page is scrolled, unless it hides its part there, or far more than elsewhere
-    const apart = innerWidth < PHONE && found.find((one) => !hidden(one.place, box)); // the foot, unless its part is there
-    const { place: [left, top], side } = apart || (before && !hidden(before.place, box) && before.cost <= 2 * best.cost ? before : best);
-    this.side = side;
+    const lanes = this.part("lanes") ?? box, bar = document.querySelector(".st-key-phone-bar")?.getBoundingClientRect().top || innerHeight;
+    const foot = bar - GAP - high, below = lanes.bottom + AXIS + GAP, above = lanes.top - TOP - GAP - high;
+    const inside = (at, most) => Math.max(12, Math.min(at, most));
+    const left = inside(lanes.left - NAMES, innerWidth - wide - 12);
+    const tops = (innerWidth < PHONE ? [foot, above] : [below, foot, above]).concat(box.bottom + GAP, box.top - GAP - high).map((top) => inside(top, foot));
+    const hides = (top, of) => left < of.right && left + wide > of.left && top < of.bottom && top + high > of.top;
+    const top = tops.find((one) => !hides(one, box) && !hides(one, lanes)) ?? tops.find((one) => !hides(one, box)) ?? foot;
     Object.assign(this.bubble.style, { left: `${left}px`, top: `${top}px` });
-  }
-
-  // The rectangles of what matches on the page and in the timeline, which a reader may want to use or read meanwhile.
-  boxes(what) {
-    const all = [document, this.timeline()].flatMap((root) => [...root?.querySelectorAll(what) ?? []]);
-    const seen = all.filter((one) => !this.bubble.contains(one)).map((one) => one.getBoundingClientRect());
-    return seen.filter(({ width, right }) => width && right > 0);
   }
 }

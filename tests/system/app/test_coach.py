@@ -98,6 +98,19 @@ def test_a_tour_on_a_phone_stands_at_the_foot_covers_no_legend_and_is_hidden_wit
     page.close()
 
 
+def test_a_tour_on_a_phone_whose_lanes_are_at_its_foot_covers_none_of_them(browser):
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.set_content(
+        """<div style="height: 560px"></div><div class="st-key-timeline"><div class="stage" style="height: 200px"></div>
+        </div>"""
+    )
+    mounted(page)
+    expect(page.get_by_role("region", name="A short tour")).to_contain_text(coach.STEPS[0].title)
+    page.wait_for_function("() => document.querySelector('.coach').offsetTop > 0")
+    assert covered(page, ".stage") == []
+    page.close()
+
+
 @pytest.mark.slow
 def test_a_tour_that_is_asked_for_has_in_view_what_it_points_at(browser):
     page = browser.new_page(viewport={"width": 800, "height": 400})
@@ -208,7 +221,7 @@ def test_another_run_ends_the_tour_and_the_same_one_drawn_again_does_not(browser
 
 
 @pytest.mark.slow
-def test_the_tour_covers_neither_the_lanes_nor_the_words_that_explain_them(browser):
+def test_the_tour_covers_neither_the_lanes_nor_the_machines_nor_the_words_that_explain_them(browser):
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.set_content(
         """<div class="st-key-welcome-words" style="height: 60px; margin-top: 120px">words</div>
@@ -221,6 +234,6 @@ def test_the_tour_covers_neither_the_lanes_nor_the_words_that_explain_them(brows
     for step in coach.STEPS[:4]:
         expect(page.locator(".coach")).to_contain_text(step.title)
         page.wait_for_function("() => document.querySelector('.coach').offsetTop > 0")
-        assert covered(page, ".stage", ".legend", ".st-key-welcome-words") == [], step
+        assert covered(page, ".stage", ".machines", ".legend", ".st-key-welcome-words") == [], step
         page.get_by_role("button", name="Next").click()
     page.close()
