@@ -1,6 +1,7 @@
 """How the machines of a run spend their time, in one sentence over its timeline.
 
-Each machine computes 30.2 %, communicates 65.4 % and updates its model 4.4 % of its time; nobody waits.
+Each machine computes 30.2 %, communicates 65.4 % and updates its model 4.4 % of its time; it hardly ever waits for
+another machine to be ready.
 """
 
 import numpy as np
@@ -31,26 +32,35 @@ def headline(run: Run) -> str:
     if not known or run.trace.ranks <= run.experiment.servers:
         return ""
     spent = join_words([f"{DOES[kind]} {units.percent(share)}" for kind, share in known.items()])
-    return f"{_who(run)} {spent} of its time{_rest(run, shares['wait'] or 0.0)}."
+    name = _name(run)
+    return f"{_who(run, name)} {spent} of its time{_rest(run, name, shares['wait'] or 0.0)}."
 
 
-def _who(run: Run) -> str:
+def _name(run: Run) -> str:
+    """Return the word for a rank that trains."""
     e = run.experiment
-    busy = run.trace.busy()[e.servers :]
     name = lane_names(run)[e.servers].split()[0]
     memory = catalogue.ALGORITHMS[e.algorithm].family == "shared_memory"
     if name == "worker" and e.cluster == "simulated" and e.per_node == 1 and not e.servers and not memory:
-        name = "machine"  # each rank is one
+        return "machine"  # each rank is one
+    return name
+
+
+def _who(run: Run, name: str) -> str:
+    busy = run.trace.busy()[run.experiment.servers :]
     if len(busy) == 1:
         return f"The {name}"
     each = busy / np.maximum(busy.sum(axis=1, keepdims=True), 1e-300)
     return f"Each {name}" if np.ptp(each, axis=0).max() <= ALIKE else f"On average a {name}"
 
 
-def _rest(run: Run, waits: float) -> str:
-    """Return what to add if the sentence has no share of waiting; "" for a failed run, whose ranks may wait forever."""
+def _rest(run: Run, name: str, waits: float) -> str:
+    """Return what to add if the sentence has no share of waiting; "" for a failed run, whose ranks may wait forever.
+
+    A rank that waits for nobody still spends time on messages: that is its share of communication.
+    """
     e = run.experiment
     if waits >= HARDLY or e.ranks == 1 or run.status == "failed":
         return ""
-    nobody = "no worker" if e.servers else "nobody"
-    return f"; {nobody} waits{' for long' if run.trace.busy()[e.servers :, WAIT].any() else ''}"
+    often = "hardly ever" if run.trace.busy()[e.servers :, WAIT].any() else "never"
+    return f"; it {often} waits for another {'rank' if e.servers else name} to be ready"

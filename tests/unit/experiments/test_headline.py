@@ -58,20 +58,20 @@ def test_threads_of_one_memory_and_workers_of_a_server_are_no_machines():
     assert " stage computes" in said(algorithm="gpipe")[0]
 
 
-def test_nobody_waits_is_said_only_where_nobody_does():
+def test_that_a_machine_never_waits_is_said_only_where_none_does():
     text, done = said()
     assert 0 < done.summary["share_wait"] < 3e-3
-    assert text.endswith("; nobody waits for long.")
+    assert text.endswith("; it hardly ever waits for another machine to be ready.")
     text, done = said(algorithm="hogwild", workload="sparse", steps=40)
     assert done.summary["share_wait"] == 0
-    assert text.endswith("; nobody waits.")
-    assert "nobody" not in said(slow="3:4")[0]
+    assert text.endswith("; it never waits for another worker to be ready.")
+    assert "ready" not in said(slow="3:4")[0]
 
 
-def test_of_a_run_that_waits_for_a_lost_rank_for_ever_it_is_not_said_that_nobody_waits():
+def test_of_a_run_that_waits_for_a_lost_rank_for_ever_it_is_not_said_that_it_never_waits():
     text, done = said(crash="2:0.005")
     assert done.status == "failed"
-    assert "nobody" not in text
+    assert "ever waits" not in text
 
 
 def test_one_worker_has_nobody_to_wait_for():
