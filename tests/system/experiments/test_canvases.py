@@ -87,7 +87,7 @@ def test_a_card_covers_none_of_the_lanes_that_it_speaks_of(drawn):
 def test_two_times_or_more_stand_on_the_axis_of_a_narrow_timeline_at_any_zoom(drawn):
     page = drawn("timeline", timeline.frame(run(Experiment.of({"steps": 30})), "it"))
     page.set_viewport_size({"width": 360, "height": 700})
-    expect(page.locator(".headline")).to_contain_text("nobody waits for long")
+    expect(page.locator(".headline")).to_contain_text("hardly ever waits for another")
     counts = page.evaluate("""() => {
       const [one] = [...lockstepTimelines], plot = 360 - 16 - 84 - 4, counts = [];
       for (let n = 1; n < 400; n++) {
@@ -142,6 +142,14 @@ def test_a_schedule_that_takes_one_unit_of_time_says_so(drawn):
         "timeline", schedule.frame(schedules.study(Plan.of(schedule="own", own="0F0 0B0", inputs=0, weights=0)))
     )
     expect(page.locator(".status")).to_contain_text("Showing the schedule, 1 unit of time.")
+
+
+def test_a_timeline_gives_the_end_of_a_run_that_lost_a_worker_in_the_digits_of_its_sentences(drawn):
+    lost = run(Experiment.of({"steps": 60, "crash": "2:0.0123456"}))
+    assert lost.status == "failed"
+    page = drawn("timeline", timeline.frame(lost, "it"))
+    beyond = page.evaluate("() => { const [one] = lockstepTimelines; one.clock.set(one.total); return one.moment(); }")
+    assert beyond == units.seconds(lost.summary["seconds"])
 
 
 def test_a_canvas_refuses_two_parts_with_a_method_of_the_same_name(browser):

@@ -25,8 +25,10 @@ class Cursor {
 
   leave() { this.clock.set(null, this); }
 
-  // The cursor's time as the axis writes times, as finely as it can be set.
+  // The cursor's time as the axis writes times, as finely as it can be set. The end of the run has the digits that sentences
+  // give it, and so has what is drawn after it, where ranks wait for ever.
   moment() {
+    if (this.timed && (this.cursor === this.end || (this.goesOn && this.cursor > this.end))) return this.inTime(this.end);
     const finest = (this.to - this.from) / 500;
     if (this.timed) return timeLabels(finest, this.to)(this.cursor);
     return inUnits(Number(this.cursor.toFixed(Math.max(0, Math.ceil(-Math.log10(finest))))));
