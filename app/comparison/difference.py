@@ -27,6 +27,7 @@ VERBS = {
     "wait": "waits",
     "idle": "is idle for",
 }
+BETTER = "lower is better"
 WORTH = 1.2  # ratio, or its inverse, from which traffic is mentioned
 
 
@@ -67,7 +68,8 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
     """Describe how the second runs of these pairs differ from the first, as `between` does; the runs of a pair share a
     seed.
 
-    It gives means, and in how many seeds they hold: "over 5 seeds 1.5 to 1.8 times as fast. Held-out loss ...".
+    It gives means, in how many seeds they hold, and whether the seeds agree on which loss is better: "over 5 seeds 1.5
+    to 1.8 times as fast. Held-out loss ...".
     """
     if any("diverged" in (before.status, now.status) for before, now in heats):
         gone = [sum(one.status == "diverged" for one in side) for side in zip(*heats, strict=True)]
@@ -82,7 +84,8 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
     if None not in losses[0] + losses[1] and comparable(*(one.experiment for one in heats[0])):
         lower = sum(now < before for before, now in zip(*losses, strict=True))
         was, has = (figure_text("held_out_loss", one.mean, one.std) for one in map(seed_figure, losses))
-        parts.append(f"held-out loss {has} instead of {was}, lower in {lower} of them")
+        told = f"held-out loss {has} instead of {was} ({BETTER}), lower in {lower} of them"
+        parts.append(told + ", so the seeds do not agree on which is better" * (0 < lower < len(heats)))
     return f"over {len(heats)} seeds {_sentences(parts)}"
 
 
@@ -104,6 +107,16 @@ def same_to_rounding(before: Run, now: Run) -> bool:
         return False
     found = agreement(before, now)
     return found is not None and found.same
+
+
+def may_be_chance(before: Run, now: Run) -> bool:
+    """Return True if both finished with other held-out losses on one task, which another seed might put in order
+    otherwise.
+    """
+    losses = [run.summary.get("held_out_loss") for run in (before, now)]
+    if None in losses or {before.status, now.status} != {"finished"}:
+        return False
+    return comparable(before.experiment, now.experiment) and units.loss(losses[0]) != units.loss(losses[1])
 
 
 def learned_alike(before: Run, now: Run, axis: str = "step") -> bool:
@@ -176,7 +189,7 @@ def _loss(was: dict, has: dict) -> str:
         return "another model"
     if units.loss(before) == units.loss(now):
         return f"a different model with the same held-out loss, {units.loss(now)}"
-    return f"held-out loss {units.loss(now)} instead of {units.loss(before)}"
+    return f"held-out loss {units.loss(now)} instead of {units.loss(before)} ({BETTER})"
 
 
 def _overlap(was: dict, has: dict) -> bool:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.browser.text import escape_markdown
 from app.charts import Shown, axis
-from app.comparison import changes, difference
+from app.comparison import changes, difference, seeds
 from app.comparison.difference import learned_alike, only_the_clock
 from app.session import session
 from experiments.runs.record import Run
@@ -33,7 +33,9 @@ def since(before: Shown | None, run: Run) -> None:
     changed = f"**{escape_markdown(', '.join(these))}**" if these else "**Once more**"
     several = st.session_state.get("seeds") and run.experiment.cluster == "simulated"
     alone = f"with seed {run.experiment.seed} alone " if several else ""
+    pinned = f"pin a run, switch on *{seeds.SEEDS} seeds*, and compare again"
     came = f": {alone}{escape_markdown(difference.between(before.run, run, before.name))}."
+    came += _chance(before.run, run, pinned)
     if axis.is_settled_for(_pair(before, run)):
         came += " Plotted against time, because against the step both curves coincide."
     else:
@@ -60,7 +62,21 @@ def beside(pinned: Shown, now: Shown) -> None:
         said = f"with seed {now.run.experiment.seed} alone {said}"
     st.markdown(
         f":material/keep: Compared with **{escape_markdown(pinned.name)}**, pinned{changed}: {escape_markdown(said)}."
+        f"{_chance(was, has, f'switch on *{seeds.SEEDS} seeds*') if len(heats) == 1 else ''}"
         f"{_covered(pinned.run, now.run)}"
+    )
+
+
+def _chance(before: Run, now: Run, simulated: str) -> str:
+    """Return a sentence if a single seed tells two losses apart, with what to do, which is `simulated` for two runs of
+    the simulated cluster; "" if the losses are the same.
+    """
+    if not difference.may_be_chance(before, now):
+        return ""
+    on_simulator = {before.experiment.cluster, now.experiment.cluster} == {"simulated"}
+    return (
+        " One seed cannot tell whether the losses differ by more than chance: "
+        f"{simulated if on_simulator else 'run both with other seeds'}."
     )
 
 

@@ -63,7 +63,7 @@ def test_of_accuracies_within_their_standard_errors_that_is_said_and_a_loss_is_n
     )
     loss = f"loss 9.00 instead of {digits().summary['held_out_loss']:#.3g}"
     assert re.search(quote(f"{loss} … standard errors"), difference.between(digits(), near))
-    assert difference.between(digits(), far).endswith(loss)
+    assert difference.between(digits(), far).endswith(f"{loss} (lower is better)")
 
 
 def test_over_seeds_every_seed_is_compared_with_its_own_and_lower_losses_are_counted():
@@ -72,7 +72,25 @@ def test_over_seeds_every_seed_is_compared_with_its_own_and_lower_losses_are_cou
     told = difference.over_seeds(list(zip(worse, better, strict=True)))
     lower = sum(b.summary["held_out_loss"] < w.summary["held_out_loss"] for w, b in zip(worse, better, strict=True))
     assert told.startswith("over 3 seeds ") and re.search(quote("times as fast … loss"), told)
-    assert told.endswith(f", lower in {lower} of them") and "±" in told
+    assert f" (lower is better), lower in {lower} of them" in told and "±" in told
+    assert ("do not agree" in told) == (0 < lower < 3)
+
+
+def test_seeds_that_do_not_agree_on_which_loss_is_better_are_said_to():
+    pairs = [[ran(seed=seed, learning_rate=rate) for rate in rates] for seed, rates in enumerate(((0.02, 0.001),) * 3)]
+    mixed = [*pairs[:2], pairs[2][::-1]]
+    assert "lower in 0 of them" in difference.over_seeds(pairs) or "lower in 3 of them" in difference.over_seeds(pairs)
+    assert "do not agree" in difference.over_seeds(mixed) and "do not agree" not in difference.over_seeds(pairs)
+
+
+def test_one_seed_is_said_to_tell_nothing_of_two_losses_that_differ_and_of_no_others(state):
+    before, other = ran(), ran(learning_rate=0.001)
+    assert "One seed cannot tell" in in_words._chance(before, other, "switch on 5 seeds")
+    assert not in_words._chance(before, ran(slow="1:200"), "") and not in_words._chance(
+        before, ran(workload="spirals"), ""
+    )
+    lost = ran(crash=f"1:{before.summary['seconds'] / 2:.6g}")
+    assert not in_words._chance(before, lost, "")
 
 
 def test_more_steps_take_longer_for_more_samples():
