@@ -25,14 +25,16 @@ WORDS = {
     "queue": "for its turn at {whom}",
     "stopped": "for {whom}, which is {what}",
     "unknown": "for an unknown reason",
+    "fill": "for its first input, which comes through {whom} (the pipeline fills)",
     "all": "waits {wait}",
     "part": "waits {wait}, {seconds} of it",
     "through": "{by}, held up by {whom}",
     "without": "; without that the step would take {without}",
 }
 """The parts of the sentences: first one for each cause, then the frames around them."""
-HOW = tuple(WORDS)[:7]
+HOW = tuple(WORDS)[:8]
 SLOW, AT_WORK, BUSY = range(3)
+FILL = HOW.index("fill")
 UNUSUAL = 1.25  # factor over the usual time from which a rank is called slow
 NEARLY = 0.9  # share of a wait that counts as all of it
 KNOWN = 0.1  # share of all waiting from which a cause is mentioned
@@ -52,16 +54,19 @@ def add_causes(trace: Trace, causes: Causes) -> Trace:
     how = np.select([causes.reason == reason for reason in (NETWORK, QUEUE, STOPPED, UNKNOWN)], (3, 4, 5, 6), AT_WORK)
     how = np.where((causes.reason == WORK) & ~works, BUSY, how)
     slow = (how == AT_WORK) & (causes.factor >= UNUSUAL)
+    fills = _fills(trace, message)
     none = np.zeros(0, int)
     src, size = trace.messages.get("src", none), trace.messages.get("bytes", none)
     cells = {
         "by": causes.by,
-        "culprit": causes.rank,
-        "how": np.where(slow, SLOW, how),
-        "caused": causes.seconds,
-        "back": np.where(known, spans["end"] - (spans["start"][span] + took[span] / 2), -1.0) if len(took) else took,
-        "factor": np.where(slow, causes.factor, 0.0),
-        "without": np.where(slow, causes.without, 0.0),
+        "culprit": np.where(fills, causes.by, causes.rank),
+        "how": np.where(fills, FILL, np.where(slow, SLOW, how)),
+        "caused": np.where(fills, took, causes.seconds),
+        "back": np.where(known & ~fills, spans["end"] - (spans["start"][span] + took[span] / 2), -1.0)
+        if len(took)
+        else took,
+        "factor": np.where(slow & ~fills, causes.factor, 0.0),
+        "without": np.where(slow & ~fills, causes.without, 0.0),
         "what": np.where(known, spans["label"][span], 0) if len(took) else how,
         "src": np.where(got, np.append(src, -1)[message], -1),
         "bytes": np.where(got, np.append(size, 0)[message], 0),
@@ -69,6 +74,28 @@ def add_causes(trace: Trace, causes: Causes) -> Trace:
         "told": (causes.reason >= 0) | got,
     }
     return Trace(trace.ranks, {**spans, **cells}, trace.messages, trace.labels)
+
+
+def _fills(trace: Trace, message: np.ndarray) -> np.ndarray:
+    """Return a mask of the waits of ranks that will compute and have not yet, for a message from one that has.
+
+    Part of such a wait is the network's, and the rest is split among the ranks that the input came through. What the
+    reader has to know is that the pipeline fills.
+    """
+    spans = trace.spans
+    computes = (spans["kind"] == COMPUTE) & (spans["step"] >= 0)  # what a script computes to set up does not count
+    begins, ends = np.full(trace.ranks, np.inf), np.full(trace.ranks, np.inf)  # of a rank's first pass, s
+    np.minimum.at(begins, spans["rank"][computes], spans["start"][computes])
+    np.minimum.at(ends, spans["rank"][computes], spans["end"][computes])
+    begins[np.isinf(begins)] = -np.inf  # such as a server's
+    found = (spans["kind"] == WAIT) & (message >= 0) & (spans["end"] <= begins[spans["rank"]])
+    if not found.any():
+        return found
+    at = message[found]
+    found[found] = ~trace.messages["collective"][at].astype(bool) & (
+        ends[trace.messages["src"][at]] <= trace.messages["sent"][at]
+    )
+    return found
 
 
 def pack_causes(part: Trace) -> bytes:

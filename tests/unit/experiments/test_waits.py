@@ -35,6 +35,23 @@ def test_that_a_server_has_nothing_to_do_is_no_waiting_and_that_ranks_wait_for_a
     assert waits.totals(stopped) == "At the end the others wait for worker 2, which stopped."
 
 
+def test_the_first_wait_of_a_pipelines_stage_is_for_its_fill_and_not_for_the_network():
+    done = run(Experiment.of({"algorithm": "gpipe", "steps": 2}))
+    part, names = waits.add_causes(done.trace, done.causes), lane_names(done)
+    spans = part.spans
+    for stage in (1, 2, 3):
+        row = np.flatnonzero((spans["rank"] == stage) & (spans["kind"] == WAIT))
+        first, *others = (waits.sentence(part, n, names) for n in row)
+        assert f"for its first input, which comes through stage {stage - 1} (the pipeline fills)" in first
+        assert others and not any("fills" in one for one in others)
+    assert waits.FILL not in spans["how"][spans["rank"] == 0]
+
+
+def test_ranks_that_compute_before_they_meet_are_said_to_fill_no_pipeline(slowed):
+    for done in (slowed, run(Experiment.of({"algorithm": "asgd", "steps": 5}))):
+        assert waits.FILL not in waits.add_causes(done.trace, done.causes).spans["how"]
+
+
 def test_who_caused_most_waiting_is_told_in_a_sentence(slowed):
     assert waits.totals(slowed) == "Workers waited 43.7 % of their time, all of it caused by worker 2."
     assert waits.totals(run(Experiment.of({"algorithm": "sync_sgd", "steps": 5}))) == ""  # nobody waits worth a word
