@@ -1,5 +1,7 @@
 """A run of a script in pictures: its timeline and its losses."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from cluster.script_summary import counted_spans
@@ -20,9 +22,15 @@ OPENED = 3  # steps at which a longer one opens
 
 def timeline_frame(run: ScriptRun, name: str, window: Window | None = None) -> bytes:
     """Return the timeline of a script's run for the browser; `name` identifies it (see timeline.frame)."""
+    trace, why = run.trace, run.causes
+    if not run.summary.steps:  # no optimizer takes one, so no span is in a step, and no step would be shorter
+        trace = Trace(
+            trace.ranks, {**trace.spans, "step": np.full_like(trace.spans["step"], -1)}, trace.messages, trace.labels
+        )
+        why = replace(why, without=np.zeros_like(why.without))
     return timeline.trace_frame(
-        run.trace, lane_names(run), timeline.describe(run), name, window, opening=opening(run.trace),
-        saved=labels(run, "timeline"), machines=machines(run), known=run.causes,
+        trace, lane_names(run), timeline.describe(run), name, window, opening=opening(run.trace),
+        saved=labels(run, "timeline"), machines=machines(run), known=why,
         told=waits.totals_of(run.trace, run.causes, lane_names(run), counted_spans(run.trace, run.summary.steps)),
     )  # fmt: skip
 

@@ -8,9 +8,11 @@ import pytest
 
 from cluster.script_summary import Summary, WaitFor
 from experiments.cli import progress_bar
+from experiments.execution.script import run as run_script
 from experiments.runs.progress import Progress
 from experiments.specification.script import ScriptExperiment
-from experiments.viewer import script_words
+from experiments.viewer import script_pictures, script_words
+from experiments.viewer.column_codec import unpack
 from experiments.wording.script_summary import lines, position, share_of_time
 
 HERE = "line 31 of train.py"
@@ -140,3 +142,19 @@ def test_progress_without_a_known_end_has_no_percentage_and_names_its_time(monke
         with progress_bar.Bar("train.py") as bar:
             bar(Progress(fraction, 0.002, float("nan"), None, {}, {}, position(step, 0.002)))
         assert capsys.readouterr().err.startswith(words)
+
+
+def test_a_timeline_names_no_step_of_a_script_whose_optimizer_takes_none():
+    lines = (
+        "import torch, torch.distributed as dist\ndist.init_process_group()\nmodel = torch.nn.Linear(64, 64)\n"
+        "model(torch.ones(64, 64)).sum().backward()\n"
+    )
+    for optimizer, steps in (("", False), ("torch.optim.SGD(model.parameters(), 0.1).step()\n", True)):
+        made = run_script(
+            ScriptExperiment(f"{lines}dist.all_reduce(model.weight.grad)\n{optimizer}", "sum.py", ranks=2, slow="1:8")
+        )
+        _, columns = unpack(script_pictures.timeline_frame(made, "it"))
+        _, why = unpack(columns["why"].tobytes())
+        _, spans = unpack(columns["timeline"].tobytes())
+        assert bool((spans["step"] >= 0).any()) == steps
+        assert steps or not why["without"].any()
