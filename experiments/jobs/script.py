@@ -26,7 +26,7 @@ from experiments.jobs.spec import JobSpec
 from experiments.runs import store
 from experiments.runs.script_run import ScriptRun
 from experiments.runs.summary import source_version
-from experiments.specification.script import ScriptExperiment
+from experiments.specification.script import ScriptExperiment, check_name
 from experiments.wording import units
 from experiments.wording.script_summary import position
 from installation import document
@@ -62,8 +62,9 @@ def example(name: str) -> str:
 def job_spec(source: str, file: str, settings: dict[str, Any]) -> JobSpec:
     """Return the job that runs the script `source`, from a file called `file`; `settings` are a ScriptExperiment's.
 
-    Raise ValueError if there is no script, it is too long, or a setting is invalid.
+    Raise ValueError if there is no script, it is too long, has the name of a module of torch, or a setting is invalid.
     """
+    check_name(file)
     if not source.strip():
         raise ValueError(f"{file} is empty; write or upload a script, or start from an example.")
     try:

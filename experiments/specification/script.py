@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from cluster.torch.machines import SimulatedMachines
 
 MOST_RANKS = 1024
+OF_TORCH = ("torch", "numpy", "cuda", "triton")
+"""Modules that torch imports by name, `cuda` and `triton` only where they are installed."""
 CLOCKS = "roofline", "measured"
 RANGES = {
     "ranks": (1, MOST_RANKS),
@@ -35,6 +37,16 @@ RANGES = {
     "steps": (1, 10**12),
 }
 """The least and the largest value of each number."""
+
+
+def check_name(file: str) -> None:
+    """Raise ValueError if torch would import a script of this name in place of a library."""
+    stem = Path(file).stem
+    if stem in OF_TORCH:
+        raise ValueError(
+            f"{file} has the name of the module {stem}, which torch imports: Python would import the script instead. "
+            f"Rename it, e.g. to train_{stem}.py."
+        )
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,11 @@ class ScriptExperiment:
 
     @classmethod
     def read(cls, path: str | Path, arguments: Sequence[str] = (), **settings: Any) -> ScriptExperiment:
-        """Return the experiment of the script in this file. Raise ValueError if the file cannot be read."""
+        """Return the experiment of the script in this file.
+
+        Raise ValueError if the file cannot be read, or has the name of a module that torch imports.
+        """
+        check_name(Path(path).name)
         return cls(read_source(path), str(Path(path).resolve()), tuple(map(str, arguments)), **settings)
 
     @property

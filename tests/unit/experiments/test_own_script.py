@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments.cli.main import main
+from experiments.jobs.script import job_spec
 from experiments.runs import store
 from experiments.wording import units
 from tests.quotes import quote
@@ -152,6 +153,15 @@ def test_a_mistake_is_one_sentence(script, said, tmp_path):
         code, out, err = said(*arguments)
         assert code == 2 and out == "" and "Traceback" not in err, arguments
         assert re.search(quote(words), " ".join(err.split())), (words, err)
+
+
+def test_a_script_with_the_name_of_a_module_that_torch_imports_is_refused_in_one_sentence(script, said, tmp_path):
+    path = tmp_path / "cuda.py"
+    path.write_text(Path(script(TRAIN)).read_text("utf-8"), "utf-8")
+    code, out, err = said(path)
+    assert code == 2 and out == "" and "cuda.py has the name of the module cuda" in " ".join(err.split())
+    with pytest.raises(ValueError, match=r"Rename it, e\.g\. to train_cuda\.py"):
+        job_spec("print(1)", "cuda.py", {})
 
 
 def test_a_script_may_declare_its_encoding_as_any_python_file_may(said, tmp_path):
