@@ -59,28 +59,21 @@ def run(
     worker. A rank of a real cluster gives up when it has waited `timeout` seconds for another. Raise ValueError if the
     experiment cannot run like this.
     """
-    began = _clock()
-    asked = Conditions.of(experiment)
-    observer = _observer(experiment, _admitted(experiment, asked), on_progress)
-    return gather(experiment, _on_cluster(experiment, asked, observer, stop, worker_override, timeout), began)
+    return run_with_models(experiment, on_progress, stop, worker_override, timeout)[0]
 
 
-def replay(
+def run_with_models(
     experiment: Experiment,
-    worker_override: Callable[[Any, Any, Any], Any],
     on_progress: Callable[[Progress], None] | None = None,
+    stop: Any = None,
+    worker_override: Callable[[Any, Any, Any], Any] | None = None,
+    timeout: float = TIMEOUT,
 ) -> tuple[Run, list[Model]]:
-    """Run `experiment` on the simulated cluster with `worker_override(comm, task, s)` on every rank.
-
-    Return its record, and the models that were evaluated, one for each row of `Run.evaluations`. Raise ValueError as
-    `run` does, and for a real cluster, whose runs are not repeatable.
-    """
-    if experiment.cluster != "simulated":
-        raise ValueError(f"a run on {experiment.cluster} cannot be replayed; choose the simulated cluster.")
+    """Do what `run` does, and also return the evaluated models, one for each row of `Run.evaluations`."""
     began = _clock()
     asked = Conditions.of(experiment)
     observer = _observer(experiment, _admitted(experiment, asked), on_progress)
-    return _gathered(experiment, _on_cluster(experiment, asked, observer, None, worker_override, TIMEOUT), began)
+    return _gathered(experiment, _on_cluster(experiment, asked, observer, stop, worker_override, timeout), began)
 
 
 def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
@@ -102,7 +95,7 @@ def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
         timeout=timeout,
         warm_up=partial(warm_up, experiment),
     )
-    return None if outcome is None else gather(experiment, outcome, began)
+    return None if outcome is None else _gathered(experiment, outcome, began)[0]
 
 
 def _clock() -> float:
@@ -205,17 +198,12 @@ def warm_up(experiment: Experiment, place: str = "cpu") -> None:
             simulated.run(partial(train, once), ranks, place=place)
 
 
-def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
-    """Return the Run of this outcome of `experiment`; `began` is the value of `_clock` at its start.
-
-    Re-raise the ValueError of a rank that refused before any rank had trained, or that ran out of memory at any step:
-    the experiment cannot run like this.
-    """
-    return _gathered(experiment, outcome, began)[0]
-
-
 def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[Run, list[Model]]:
-    """Return the Run, and the evaluated models in the order of the evaluations."""
+    """Return the Run of this outcome of `experiment`, and the evaluated models in the order of the evaluations.
+
+    `began` is the value of `_clock` at its start. Re-raise the ValueError of a rank that refused before any rank had
+    trained, or that ran out of memory at any step: the experiment cannot run like this.
+    """
     mistake = getattr(outcome.error, "__cause__", None)
     trained = any(event_log.losses for event_log in outcome.event_logs)
     if isinstance(mistake, OutOfMemory) or (isinstance(mistake, ValueError) and not trained):

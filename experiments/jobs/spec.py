@@ -35,7 +35,9 @@ KINDS = {
 """Kinds of jobs, and the modules whose function `perform` does them."""
 NEXT = "experiments.learning.record"
 """The module with `spec(run)`, the job whose result readers of a finished run look at next."""
-SOON = 5.0  # s that a run may have taken for that job to follow from it at once
+RECORDING = "experiments.learning.recording"
+"""The module with `record(experiment, on_progress, stop)`, which returns a run, and what spares that job its replay."""
+SOON = 5.0  # s that a run may have taken for that job to follow from it at once, if the job has to repeat the run
 MANY_THREADS = ("script",)
 """Kinds that run a thread per rank, each of which reserves address space that it never uses."""
 
@@ -63,9 +65,14 @@ class JobSpec:
         place = self.place(root, source)
         return place if place.is_dir() and not sealed.altered_files(place) else None
 
-    def perform(self, root: str | Path, progress: Callable[..., None] = lambda part, phase="": None) -> Path:
-        """Do the job in this process and return where the result is. Raise ValueError or OSError if it fails."""
-        return importlib.import_module(KINDS[self.kind]).perform(self.values, Path(root), progress)
+    def perform(
+        self, root: str | Path, progress: Callable[..., None] = lambda part, phase="": None, **known: Any
+    ) -> Path:
+        """Do the job in this process and return where the result is. Raise ValueError or OSError if it fails.
+
+        `known` is what this process already has for it, by the names of its module's `perform`.
+        """
+        return importlib.import_module(KINDS[self.kind]).perform(self.values, Path(root), progress, **known)
 
     def keep(self, root: Path, write: Callable[[Path], object]) -> Path:
         """Create the files of the result with write(folder), completely or not at all."""
@@ -77,9 +84,12 @@ class JobSpec:
         return self.keep(root, lambda folder: (folder / file).write_text(text, "utf-8"))
 
 
-def following(run: Run) -> JobSpec | None:
-    """Return the job, if any, for the process that made this run and has already loaded everything it needs."""
-    if run.status != "finished" or run.summary["wall_seconds"] > SOON:
+def following(run: Run, is_recorded: bool = False) -> JobSpec | None:
+    """Return the job, if any, for the process that made this run and has already loaded everything it needs.
+
+    A run that `is_recorded` may have taken any time.
+    """
+    if run.status != "finished" or (run.summary["wall_seconds"] > SOON and not is_recorded):
         return None
     try:
         return importlib.import_module(NEXT).spec(run)

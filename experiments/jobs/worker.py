@@ -19,6 +19,7 @@ it, warms up everything that is slow the first time, and waits for its spec.
 
 import atexit
 import contextlib
+import importlib
 import json
 import math
 import os
@@ -115,12 +116,13 @@ def within_bound(spec: dict[str, Any]) -> Iterator[None]:
 
 def rehearse() -> None:
     """Run and store two steps of the default experiment, which loads imports and kernels for the next job."""
-    from experiments.execution.run import run
+    from experiments.jobs.spec import RECORDING
     from experiments.runs import store
     from experiments.specification.experiment import Experiment
 
+    two_steps = Experiment.of({"steps": 2, "evaluations": 1})
     with tempfile.TemporaryDirectory() as folder:
-        store.save(run(Experiment.of({"steps": 2, "evaluations": 1}), lambda progress: None), folder)
+        store.save(importlib.import_module(RECORDING).record(two_steps, lambda progress: None)[0], folder)
 
 
 def watch(spec: dict[str, Any], stop: threading.Event) -> list[str]:
@@ -156,8 +158,7 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
         else:
             report("result", status="finished", error="", folder=str(folder))
         return
-    from experiments.execution.run import run
-    from experiments.jobs.spec import following
+    from experiments.jobs.spec import RECORDING, following
     from experiments.runs import store
     from experiments.specification.experiment import Experiment
     from experiments.wording import units
@@ -165,7 +166,8 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     reached = watch(spec, stop) if "wall" in spec else []
-    done = run(Experiment.from_json(json.dumps(spec["experiment"])), report.progress, stop)
+    experiment = Experiment.from_json(json.dumps(spec["experiment"]))
+    done, recording = importlib.import_module(RECORDING).record(experiment, report.progress, stop)
     begun = len(done.losses["step"]) > 0
     if done.status == "cancelled" and reached:
         when = f"after {units.count_with_noun(done.summary['steps'], 'step')}" if begun else "before its first step"
@@ -175,11 +177,16 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
         return
     folder, problem = store.save_somewhere(done, spec["root"])
     report("result", status=done.status, error=" ".join(filter(None, (done.error, problem))), folder=str(folder))
-    if spec.get("follow") and (work := following(done)):
+    if spec.get("follow") and (work := following(done, recording is not None)):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # it records nothing before it ends
         report("follows", job_spec=asdict(work))
         time.sleep(AFTER)
-        report("result", status="finished", error="", folder=str(work.perform(spec["root"], report.part)))
+        report(
+            "result",
+            status="finished",
+            error="",
+            folder=str(work.perform(spec["root"], report.part, recording=recording)),
+        )
 
 
 def main() -> int:

@@ -2,7 +2,8 @@
 
 The job takes an experiment and the digest of its run, so it reads no folder that a reader may have uploaded. It takes
 as long as the run and the ground's evaluations together, about WORK floating-point operations, and up to LIMIT bytes of
-memory for models. It stores a few numbers for each gradient.
+memory for models. Where the run was recorded in this process, only the ground is left. It stores a few numbers for each
+gradient.
 """
 
 from collections.abc import Callable
@@ -11,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from experiments.execution.run import replay, workload_of
+from experiments.execution.run import run_with_models, workload_of
 from experiments.jobs.spec import JobSpec
 from experiments.learning import boundary, plane
 from experiments.learning.record import BLOWN, FILE, Learning, save
+from experiments.learning.recording import Recording, forward_flops
 from experiments.learning.trajectory import END, GRADIENT, REPORT, Sighting, Trajectory, arrows, watch_worker
 from experiments.runs import evaluations
 from experiments.runs.evaluations import Model
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
-from workloads.supervised import Supervised
 from workloads.workload import Workload
 
 CELLS = 1728  # of the ground, at most
@@ -31,19 +32,28 @@ FARTHEST = 1e30  # the largest coordinate that is drawn: it fits in a float32
 SHARE = 0.8  # share of the job's progress that the replay accounts for
 
 
-def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Replay the run and store how it learned. Raise ValueError if the replay does not end with the run's digest."""
-    learning = learn(Experiment.from_json(values["experiment"]), values["digest"], progress)
+def perform(
+    values: dict[str, Any], root: Path, progress: Callable[[float], None], recording: Recording | None = None
+) -> Path:
+    """Store how the run learned, from its recording if there is one, or else from a replay.
+
+    Raise ValueError if the replay does not end with the run's digest.
+    """
+    learning = learn(Experiment.from_json(values["experiment"]), values["digest"], progress, recording)
     return JobSpec("learning", values).keep(root, lambda folder: save(learning, folder / FILE))
 
 
-def learn(e: Experiment, digest: str, progress: Callable[[float], None] = lambda part: None) -> Learning:
-    """Return how the run of `e` with this digest learned."""
+def learn(
+    e: Experiment,
+    digest: str,
+    progress: Callable[[float], None] = lambda part: None,
+    recording: Recording | None = None,
+) -> Learning:
+    """Return how the run of `e` with this digest learned. Without a `recording` of its models, it is replayed."""
     workload = workload_of(e)
     if workload.parameters < 2:
         raise ValueError("a model of one parameter has no plane; use a dimension of 2 or more to see its path.")
-    trajectory = Trajectory(workload.parameters, workload.dtype.itemsize, e.ranks)
-    run, models = replay(e, watch_worker(e.method.worker, trajectory), lambda now: progress(SHARE * now.fraction))
+    run, models, trajectory = recording or _replay(e, lambda part: progress(SHARE * part))
     if run.summary["digest"] != digest:
         raise ValueError(
             f"the replay ended with the digest {run.summary['digest']}, but the run with {digest}, because another "
@@ -84,6 +94,15 @@ def learn(e: Experiment, digest: str, progress: Callable[[float], None] = lambda
         blown=blown,
         boundary=boundary.snapshots(workload, run, models) if boundary.applies(workload) else None,
     )
+
+
+def _replay(e: Experiment, progress: Callable[[float], None]) -> Recording:
+    """Run `e` again with every model recorded, however long that takes."""
+    workload = workload_of(e)
+    trajectory = Trajectory(workload.parameters, workload.dtype.itemsize, e.ranks)
+    worker = watch_worker(e.method.worker, trajectory)
+    run, models = run_with_models(e, lambda now: progress(now.fraction), worker_override=worker)
+    return Recording(run, models, trajectory)
 
 
 Row = tuple[int, float, int]  # rank, or the number of ranks for the model; seconds; place
@@ -147,7 +166,5 @@ def _blown(run: Run) -> float:
 
 def _cells(workload: Workload) -> int:
     """Return the number of evaluations of a workload for the ground; 0 if a single one takes too long."""
-    layers = workload.model.layers if isinstance(workload, Supervised) else ()
-    forward = sum(layer.flops for layer in layers) or 2.0 * workload.parameters  # of a sample
-    work = forward * max(1, workload.held_out_samples)
+    work = forward_flops(workload) * max(1, workload.held_out_samples)
     return 0 if work * COARSE > TOO_MUCH else int(np.clip(WORK / work, COARSE, CELLS))

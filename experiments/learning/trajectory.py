@@ -4,7 +4,6 @@ A watched task wraps a rank's own task. It records the parameters at which the a
 it reports, and those that the rank returns. Algorithms need no change; everything else is passed on.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -51,7 +50,7 @@ class Trajectory:
         self.sightings: list[Sighting] = []
         self.applied: list[Applied] = []
         self.models: list[np.ndarray] = []  # each (d,)
-        self._places: dict[bytes, int] = {}
+        self._places: dict[bytes, int] = {}  # by all bytes of a model, which `models` shows as numbers
         self._seen: Counter = Counter()  # by (rank, what)
         self._bytes = 0
 
@@ -70,13 +69,12 @@ class Trajectory:
 
     def keep(self, w: np.ndarray) -> int:
         """Store the model w, unless an equal one is stored, and return its place."""
-        w = np.ascontiguousarray(w)
-        key = hashlib.blake2b(w.data, digest_size=16).digest()
-        if key not in self._places:
-            self._places[key] = len(self.models)
-            self.models.append(w.copy())
-            self._bytes += w.nbytes
-        return self._places[key]
+        copy = w.tobytes()
+        if copy not in self._places:
+            self._places[copy] = len(self.models)
+            self.models.append(np.frombuffer(copy, w.dtype))
+            self._bytes += len(copy)
+        return self._places[copy]
 
     def _thin(self) -> None:
         self.every *= 2

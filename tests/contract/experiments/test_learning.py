@@ -3,16 +3,17 @@
 import numpy as np
 import pytest
 
-from experiments.execution.run import replay as again
-from experiments.execution.run import run, workload_of
+from experiments.execution.run import run, run_with_models, workload_of
 from experiments.exports import export
 from experiments.learning import boundary, plane, record, replay
+from experiments.learning import recording as recording_of
 from experiments.learning.trajectory import GRADIENT, REPORT, Trajectory, arrows, watch_worker
 from experiments.specification.experiment import Experiment
 from experiments.viewer.canvases import landscape
 from experiments.viewer.column_codec import unpack
 
 SMALL = {"steps": 12, "workload": "quadratic", "dimension": 2, "noise": 1, "evaluations": 6, "precision": "float64"}
+TEXT = {"workload": "text", "steps": 7, "workers": 2, "evaluations": 2}
 SPIRALS = {"workload": "spirals", "points": 400, "hidden": "8", "steps": 12, "evaluations": 6}
 
 
@@ -46,6 +47,25 @@ def test_a_replay_that_is_watched_ends_with_the_digest_of_the_run(settings):
     assert len(model) > 1 and np.abs(model[-1]).max() < 1e-6  # the plane goes through the final model
 
 
+@pytest.mark.parametrize("algorithm", ["sync_sgd", "asgd", "gpipe"])
+def test_a_run_that_was_recorded_while_it_trained_has_the_bits_and_the_picture_of_its_replay(algorithm, monkeypatch):
+    e = Experiment.of({**TEXT, "algorithm": algorithm})
+    recorded, recording = recording_of.record(e)
+    digest = run(e).summary["digest"]
+    assert recording and recorded.summary["digest"] == digest
+    monkeypatch.setattr(replay, "TOO_MUCH", 0)  # for a ground, which is a function of what is compared
+    replayed = replay.learn(e, digest)
+    monkeypatch.setattr(replay, "run_with_models", None)  # it does not train again
+    for of, shown in vars(replay.learn(e, digest, recording=recording)).items():
+        assert np.array_equal(shown, vars(replayed)[of], equal_nan=of == "ground"), of
+
+
+def test_only_a_run_whose_gradients_take_far_longer_than_a_copy_of_its_model_is_recorded(monkeypatch):
+    assert recording_of.record(Experiment.of({**SMALL, "algorithm": "sync_sgd"}))[1] is None
+    monkeypatch.setattr(recording_of, "LIMIT", 580_000)  # 8 of the 10 models of this run
+    assert recording_of.record(Experiment.of({**TEXT, "steps": 9}))[1] is None
+
+
 def test_a_replay_that_ends_otherwise_shows_nothing():
     with pytest.raises(ValueError, match="ended with the digest"):
         replay.learn(Experiment.of(SMALL), "0" * 16)
@@ -60,7 +80,7 @@ def test_what_cannot_be_replayed_is_said(made, settings, status):
 def test_where_the_path_lies_in_the_plane_the_loss_beneath_a_dot_is_that_of_its_model():
     e = Experiment.of({**SMALL, "algorithm": "easgd"})
     trajectory = Trajectory(2, 8, e.ranks)
-    again(e, watch_worker(e.method.worker, trajectory))
+    run(e, worker_override=watch_worker(e.method.worker, trajectory))
     flat, workload = plane.through(trajectory.models, trajectory.models[-1]), workload_of(e)
     points = flat.coordinates(trajectory.models)
     for model, point in zip(trajectory.models, points, strict=True):
@@ -112,7 +132,7 @@ def test_workers_that_average_come_to_one_model():
 def test_an_arrow_leads_from_the_version_that_its_worker_had_read():
     e = Experiment.of({**SMALL, "algorithm": "asgd", "workers": 3})
     trajectory = Trajectory(2, 8, e.ranks)
-    done, _ = again(e, watch_worker(e.method.worker, trajectory))
+    done = run(e, worker_override=watch_worker(e.method.worker, trajectory))
     found = [*arrows(trajectory, e.servers)]
     assert len(found) == np.count_nonzero(done.applied["staleness"]) > 0
     seen = {what: {one.place for one in trajectory.sightings if one.what == what} for what in (GRADIENT, REPORT)}
@@ -134,7 +154,7 @@ def test_a_long_path_is_thinned_evenly_and_stays_within_its_memory():
 
 def test_the_points_that_a_boundary_tells_apart_are_as_many_as_its_accuracy_says():
     e = Experiment.of({**SPIRALS, "algorithm": "sync_sgd", "learning_rate": 1.0})
-    done, models = again(e, e.method.worker)
+    done, models = run_with_models(e)
     seen = boundary.snapshots(workload_of(e), done, models)
     assert len(seen.x) == done.held_out_samples and seen.cells.shape == (len(models), record.GRID, record.GRID)
     assert seen.right.mean(1) == pytest.approx(seen.accuracy)

@@ -583,14 +583,16 @@ def test_what_nobody_asked_for_makes_way_for_a_run(tmp_path):
 
 
 def test_after_a_run_the_pool_has_how_it_learned_before_anybody_asks(pool):
-    run = store.load(end(pool, pool.submit("ada", small())).folder)
+    recorded = small(workload="text")  # however busy the machine is
+    run = store.load(end(pool, pool.submit("ada", recorded)).folder)
     assert wait_until(lambda: learning_record.spec(run).find_result(pool.root))
 
 
-def test_only_of_a_short_run_that_ended_well_something_follows():
+def test_only_of_a_short_or_recorded_run_that_ended_well_something_follows():
     done = fabricated.run(small())
     assert following(done) == learning_record.spec(done)
     done.summary["wall_seconds"] = SOON + 1
     assert following(done) is None
+    assert following(done, is_recorded=True) == learning_record.spec(done), "it need not be run again"
     assert following(fabricated.run(small(), status="diverged")) is None
     assert following(fabricated.run(small(cluster="threads"))) is None
