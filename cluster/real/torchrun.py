@@ -46,11 +46,6 @@ _LOGS = ("torchrun", 0)  # the channel of the ranks' event logs and results
 _RECORDED = "recorded"  # key in the store: rank 0 has collected all logs after a failure
 
 
-def is_rank() -> bool:
-    """Return whether a launcher started this process as a rank."""
-    return bool(launchers.variables())
-
-
 def run(
     program: Callable[[Any], Any],
     *,

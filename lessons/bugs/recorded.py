@@ -92,14 +92,6 @@ def pair(mutant: Mutant, seed: int = 0) -> Pair:
     )  # fmt: skip
 
 
-def times(mutant: Mutant, seen: Pair) -> float:
-    """Return the factor, at least 1, between the two figures; infinite if one is zero or not finite."""
-    one, other = (seen.values[side][mutant.shows] for side in SIDES)
-    if not one or not other:
-        return 1.0 if one == other else math.inf
-    return max(one / other, other / one)
-
-
 @cache
 def read() -> dict[str, Pair]:
     """Return all recorded pairs, by the mutant's name."""

@@ -51,22 +51,6 @@ def template(sheet: Sheet, level: int) -> str:
     return _after_docstring("\n".join(lines), f"{sheet.title}\n{_with_level(sheet, level)}")
 
 
-def fill_template(sheet: Sheet, level: int) -> str:
-    """Return the template of level 2 or 3 with each hole filled from the solution."""
-    cut, _ = _cut(sheet, level)
-    whole, missing = solution(sheet).splitlines(), iter(sorted(cut))
-    lines: list[str] = []
-    for line in template(sheet, level).splitlines():
-        if line.lstrip().startswith("raise NotImplementedError"):
-            while lines[-1].lstrip().startswith("#"):
-                lines.pop()
-            first, last = next(missing)
-            lines += whole[first - 1 : last]
-        else:
-            lines.append(line)
-    return "\n".join(lines) + "\n"
-
-
 def solution(sheet: Sheet) -> str:
     """Return the solution that levels are cut from."""
     return (sheet.folder / "solution.py").read_text("utf-8")

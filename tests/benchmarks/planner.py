@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.benchmarks.measure import row
-from theory.planner.calibration import fit
+from tests.planner_fit import fit
 from theory.planner.constants import FITTED, STANDARD_ERRORS
 from theory.planner.language_model import find_model
 from theory.planner.memory_use import TIGHT

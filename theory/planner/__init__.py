@@ -7,7 +7,6 @@
     memory_use       bytes on a GPU, by kind
     search           all layouts of a cluster, the best first
     published        measured throughput from publications, and the errors of these predictions
-    calibration      the fit of the constants to it
 
 All quantities may be arrays, one element a layout or a publication's row; NumPy broadcasts them.
 """

@@ -1,9 +1,9 @@
 """The constants of the planner: ten numbers, each with a physical meaning, fitted to published throughput.
 
-`calibration` fits them to the rows of `published`; none belongs to a row, a model or a source. Four rest on one source
-alone: the attention shares on MPT, and the 8-bit share and most of the hidden tensor traffic on NeMo. The rest are
-fixed from publications, because the rows do not determine them: changing the share of bandwidth from 0.6 to 0.9 changes
-no visible error.
+`tests/planner_fit.py` fits them to the rows of `published`; none belongs to a row, a model or a source. Four rest on
+one source alone: the attention shares on MPT, and the 8-bit share and most of the hidden tensor traffic on NeMo. The
+rest are fixed from publications, because the rows do not determine them: changing the share of bandwidth from 0.6 to
+0.9 changes no visible error.
 
 Source: Dao et al., NeurIPS 2022, and Shah et al., NeurIPS 2024 (FlashAttention 1 and 3); NVIDIA's nccl-tests (bus
 bandwidth on an H100 node: 360 of 450 GB/s).

@@ -9,8 +9,8 @@ import pytest
 
 from experiments.study import layouts, planner_errors
 from experiments.study.layouts import Request
+from tests.planner_fit import fit
 from theory.planner import published
-from theory.planner.calibration import fit
 from theory.planner.language_model import find_model
 from theory.planner.memory_use import TIGHT
 

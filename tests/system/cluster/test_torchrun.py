@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.real import torchrun
+from cluster.real import launchers, torchrun
 from tests.quotes import quote
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -183,9 +183,9 @@ def test_a_rank_0_that_is_told_to_stop_while_it_collects_the_records_of_others_g
 def test_a_process_that_nobody_started_as_a_rank_is_told_so(monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
-    assert not torchrun.is_rank()
+    assert not launchers.variables()
     with pytest.raises(ValueError, match="Start it with torchrun"):
         torchrun.run(print)
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.setenv(name, "1")
-    assert torchrun.is_rank()
+    assert launchers.variables()

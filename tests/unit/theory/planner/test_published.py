@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from theory.planner.calibration import fit
+from tests.planner_fit import fit
 from theory.planner.constants import FITTED, HIGHEST, LOWEST, STANDARD_ERRORS
 from theory.planner.published import constant, errors, leave_out, nearest, predict, table
 from theory.planner.step_time import utilisation
