@@ -16,54 +16,15 @@ Source: Douillard et al., arXiv:2501.18512, and torchft's local_sgd.py, whose re
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.fragments import Pattern, fragments
-from algorithms.parts.optimizers import HEAVY, Rule, optimizer
+from algorithms.algorithm import Algorithm, Equivalence
+from algorithms.parts.fragments import FragmentSettings as Settings
+from algorithms.parts.fragments import check_turns, fragments
+from algorithms.parts.optimizers import optimizer
 from algorithms.parts.segments import side_by_side
-from knobs import Refusal, multiples
-
-
-class Settings(Knobs):
-    learning_rate: float = knob(0.005, "step size of the inner steps", gt=0, le=1000)
-    period: int = knob(
-        20, "H, inner steps between two outer steps of a fragment", ge=1, le=10_000, unit="steps", postpones=True
-    )
-    fragments: int = knob(2, "K, parts of the model that are averaged in turn", ge=1, le=1000)
-    pattern: Pattern = knob("strided", "layers of a fragment: consecutive ones, or every K-th (strided)")
-    overlap: int = knob(1, "tau, inner steps while a fragment travels", ge=0, le=9999, unit="steps")
-    own_share: float = knob(
-        0.5, "alpha, share of its own fragment that a worker keeps at an outer step; 0 overwrites it", ge=0, le=1
-    )
-    outer_rate: float = knob(0.7, "step size of the outer update", gt=0, le=100)
-    outer_momentum: float = knob(
-        0.9, "mu of the outer steps, the fraction of the last one carried into the next", ge=0, lt=1
-    )
-    update: Rule = knob("adam", "inner optimiser")
-    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-
-    @property
-    def turn(self):
-        """The number of inner steps between outer steps of one fragment and the next."""
-        return self.period // self.fragments
 
 
 def check(workers, batch, workload, s):
-    if s.period % s.fragments:
-        near = [period for period in multiples(s.fragments, s.period) if period]
-        raise Refusal(
-            f"{s.fragments} fragments cannot take turns of equal length in a period of {s.period} steps; use a period "
-            f"of {' or '.join(map(str, near))}.",
-            near,
-        )
-    if s.overlap >= s.turn:
-        raise ValueError(
-            f"a fragment cannot travel for {s.overlap} steps, since the next one starts after {s.turn}, the period "
-            f"divided by the number of fragments; use an overlap of at most {s.turn - 1}, or a longer period."
-        )
-    most = workload.depth if workload.depth > 1 else workload.parameters
-    if s.fragments > most:
-        of = "layers" if workload.depth > 1 else "parameters"
-        raise ValueError(f"{s.fragments} fragments are too many for a model of {most} {of}; use at most {most}.")
+    check_turns(workload, s)
 
 
 def elements_sent(shape, s):

@@ -1,4 +1,4 @@
-"""Fragments: the parts of a model that are averaged in turn instead of all at once.
+"""Fragments: the parts of a model that are averaged in turn instead of all at once, and the settings of their turns.
 
 A fragment is a group of layers: `consecutive` ones of about equally many parameters, or `strided`, every K-th layer. A
 model without layers is cut into equal pieces.
@@ -8,9 +8,58 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
+from algorithms.algorithm import Knobs, knob
+from algorithms.parts.optimizers import HEAVY, Rule
 from kernels.arrays import shares
+from knobs import Refusal, multiples
 
 Pattern = Literal["consecutive", "strided"]
+
+
+class FragmentSettings(Knobs):
+    """Knobs of methods that give the fragments of a model an outer step in turn."""
+
+    learning_rate: float = knob(0.005, "step size of the inner steps", gt=0, le=1000)
+    period: int = knob(
+        20, "H, inner steps between two outer steps of a fragment", ge=1, le=10_000, unit="steps", postpones=True
+    )
+    fragments: int = knob(2, "K, parts of the model that are averaged in turn", ge=1, le=1000)
+    pattern: Pattern = knob("strided", "layers of a fragment: consecutive ones, or every K-th (strided)")
+    overlap: int = knob(1, "tau, inner steps while a fragment travels", ge=0, le=9999, unit="steps")
+    own_share: float = knob(
+        0.5, "alpha, share of its own fragment that a worker keeps at an outer step; 0 overwrites it", ge=0, le=1
+    )
+    outer_rate: float = knob(0.7, "step size of the outer update", gt=0, le=100)
+    outer_momentum: float = knob(
+        0.9, "mu of the outer steps, the fraction of the last one carried into the next", ge=0, lt=1
+    )
+    update: Rule = knob("adam", "inner optimiser")
+    momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
+
+    @property
+    def turn(self) -> int:
+        """The number of inner steps between outer steps of one fragment and the next."""
+        return self.period // self.fragments
+
+
+def check_turns(workload, s: FragmentSettings) -> None:
+    """Raise ValueError if the model's fragments cannot take turns of equal length, or a turn is too short."""
+    if s.period % s.fragments:
+        near = [period for period in multiples(s.fragments, s.period) if period]
+        raise Refusal(
+            f"{s.fragments} fragments cannot take turns of equal length in a period of {s.period} steps; use a period "
+            f"of {' or '.join(map(str, near))}.",
+            near,
+        )
+    if s.overlap >= s.turn:
+        raise ValueError(
+            f"a fragment cannot travel for {s.overlap} steps, since the next one starts after {s.turn}, the period "
+            f"divided by the number of fragments; use an overlap of at most {s.turn - 1}, or a longer period."
+        )
+    most = workload.depth if workload.depth > 1 else workload.parameters
+    if s.fragments > most:
+        of = "layers" if workload.depth > 1 else "parameters"
+        raise ValueError(f"{s.fragments} fragments are too many for a model of {most} {of}; use at most {most}.")
 
 
 def fragments(layers: Sequence[slice], count: int, pattern: Pattern) -> list[list[slice]]:

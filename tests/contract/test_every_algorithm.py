@@ -70,6 +70,14 @@ VARIANTS = [(name, {}) for name in NAMES] + [
         "async_diloco",
         {"update": "momentum", "buffer": 2, "early_share": 0.5, "quorum": 2, "outer_rate": 0.3, "learning_rate": 0.01},
     ),
+    (
+        "decoupled_diloco",
+        {"period": 6, "fragments": 3, "quorum": 2, "overlap": 0, "grace": 0, "own_share": 0, "outer_momentum": 0.5},
+    ),
+    (
+        "decoupled_diloco",
+        {"update": "momentum", "overlap": 3, "grace": 2, "own_share": 0.8, "weigh": False, "learning_rate": 0.05},
+    ),
     ("downpour", {"update": "sgd", "learning_rate": 0.05, "shards": 2, "n_push": 2, "n_fetch": 3}),
     ("downpour", {"overlap": True, "shards": 3, "warm": 3}),
     ("asgd", {"update": "momentum", "momentum": 0.3, "learning_rate": 0.05}),

@@ -9,7 +9,12 @@ from experiments.specification.experiment import Experiment
 from tests.training import ScalarChain, train
 
 STEPS = 5
-WITH = {("streaming_diloco", "overlap"): {"period": 10_000, "fragments": 1}}
+WHOLE = {"period": 10_000, "fragments": 1}
+WITH = {
+    ("streaming_diloco", "overlap"): WHOLE,
+    ("decoupled_diloco", "overlap"): WHOLE,
+    ("decoupled_diloco", "grace"): {**WHOLE, "overlap": 9999},
+}
 """What a long setting needs to be allowed."""
 EXTREME = {"batch_growth": {"milestones": "0.001", "factor": 100}, "async_svrg": {"passes": 1}}
 """Settings by which most steps of a method come before its next update, and which are not counted in steps."""
