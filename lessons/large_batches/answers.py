@@ -2,10 +2,18 @@
 
 from math import log, sqrt
 
+import numpy as np
+
 from algorithms.synchronous import batch_growth
 from lessons.figure import value
 from lessons.large_batches import experiments
 
+FIRST_STEPS = {  # at a rate of 1, of the weights and their gradient
+    "SGD": lambda w, g: g,
+    "Adam": lambda w, g: np.sign(g),
+    "LARS": lambda w, g: g * np.linalg.norm(w) / np.linalg.norm(g),
+    "LAMB": lambda w, g: np.sign(g) * np.linalg.norm(w) / np.linalg.norm(np.sign(g)),
+}
 IMAGES = 1437  # digits to train on
 
 
@@ -64,3 +72,12 @@ def updates(run, milestones: str) -> float:
     per_epoch = IMAGES // 16
     settings = batch_growth.Settings(schedule="grow", factor=2, milestones=milestones)
     return float(batch_growth.updates(settings, 18 * per_epoch, per_epoch))
+
+
+def rescaled(run, factor: int, rule: str) -> float:
+    """Return how many times as long the first step is if the weights are `factor` times as long, and their gradient
+    as many times shorter.
+    """
+    w, g = np.random.default_rng(0).normal(size=(2, 100))
+    step = FIRST_STEPS[rule]
+    return float(np.linalg.norm(step(factor * w, g / factor)) / np.linalg.norm(step(w, g)))
