@@ -136,7 +136,7 @@ def read_model(name: str) -> LanguageModel:
 
 
 def read_config(text: str, name: str) -> LanguageModel:
-    """Return the model that the `text` of a config.json describes. Raise ValueError, with its `name`, if it does not."""
+    """Return the model that the `text` of a config.json describes. Raise ValueError, naming `name`, if it does not."""
     try:
         config = json.loads(text)
     except (ValueError, RecursionError):
