@@ -23,7 +23,8 @@ LABELS = {"pipe": "pipeline", "micro": "micro-batch", "again": "recomputed", "to
 HELP = {
     "data": "GPUs over which data parallelism splits the batch.",
     "tensor": "GPUs over which each matrix is split.",
-    "pipe": "GPUs of the pipeline; 4x10: ten stages on each of four.",
+    "pipe": "GPUs of the pipeline; 4x10: ten stages on each of four; zb: gradients of weights wait until a GPU "
+    "would idle (zero bubble).",
     "context": "GPUs over which each sequence is split.",
     "micro": "Sequences in a micro-batch.",
     "shards": "What data-parallel ranks share out: the optimizer's state, gradients too, or all; full/8: in each of "
@@ -122,13 +123,11 @@ def _parts(answer: LayoutAnswer) -> None:
 
 
 def _schedule_link(pipeline: PipelineSketch) -> str:
-    """Return the address of the schedules page with this pipeline; half of its backward passes are for weights."""
-    half = round(pipeline.backward / 2, 3)
+    """Return the address of the schedules page with this pipeline."""
     asked = {"schedule_a": pipeline.schedule, "ranks": pipeline.ranks, "micro_batches": pipeline.chunks}
     asked |= {"pieces_a": pipeline.pieces} if pipeline.pieces > 1 else {}
-    return (
-        f"schedules?{urlencode(asked | {'cost_f': 1, 'cost_i': half, 'cost_w': half, 'link_takes': pipeline.latency})}"
-    )
+    asked |= {"cost_f": 1, "cost_i": round(pipeline.backward - pipeline.weights, 3), "cost_w": pipeline.weights}
+    return f"schedules?{urlencode(asked | {'link_takes': pipeline.latency})}"
 
 
 def _how_good() -> None:

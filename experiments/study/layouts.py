@@ -194,7 +194,7 @@ def best_of_each(found: Found, top: int = TOP) -> list[int]:
     at = found.setup.layout
     ways: dict[tuple, int] = {}
     for i in range(len(found)):
-        ways.setdefault((at.tensor[i], at.pipeline[i], at.shard[i], at.groups[i]), i)
+        ways.setdefault((at.tensor[i], at.pipeline[i], at.defers[i], at.shard[i], at.groups[i]), i)
         if len(ways) == top:
             break
     return [*ways.values()]
@@ -208,7 +208,7 @@ def rows(answer: LayoutAnswer, top: int = TOP) -> list[dict[str, str]]:
         {
             "data": str(at.data[i]),
             "tensor": str(at.tensor[i]),
-            "pipe": str(at.pipeline[i]) + f"x{at.pieces[i]}" * bool(at.pieces[i] > 1),
+            "pipe": str(at.pipeline[i]) + f"x{at.pieces[i]}" * bool(at.pieces[i] > 1) + " zb" * bool(at.defers[i]),
             "context": str(at.context[i]),
             "micro": str(at.micro_batch[i]),
             "shards": SHARDS[at.shard[i]] + f"/{at.groups[i]}" * bool(at.groups[i] > 1),
@@ -225,8 +225,9 @@ def rows(answer: LayoutAnswer, top: int = TOP) -> list[dict[str, str]]:
 def layout_text(found: Found, i: int) -> str:
     """Return a layout in words: "data 4 x tensor 4 x pipeline 4 (10 stages on each): micro-batches of 1"."""
     at = {field.name: np.asarray(getattr(found.setup.layout, field.name))[i].item() for field in fields(Layout)}
+    schedule = " (zero bubble)" if at["defers"] else f" ({at['pieces']} stages on each)" * (at["pieces"] > 1)
     ways = [
-        f"{name} {at[name]}" + f" ({at['pieces']} stages on each)" * (name == "pipeline" and at["pieces"] > 1)
+        f"{name} {at[name]}" + schedule * (name == "pipeline")
         for name in ("data", "tensor", "pipeline", "context")
         if at[name] > 1
     ]
@@ -279,6 +280,8 @@ def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | No
         f"{units.count(len(found))} of {units.count(answer.tried)} layouts fit, {units.count(near)} of them within "
         f"{units.share(PLATEAU)} of the best. {ERROR}{SPLIT * is_split}: small differences mean nothing."
     )
+    if at.defers[0]:
+        told.append("No published run that was used here has a zero-bubble schedule: what it saves is not held to any.")
     if len(best_of_each(found, 2)) > 1:
         told.append(next_best(found))
     if found.shares[0] > TIGHT:
@@ -351,6 +354,7 @@ class PipelineSketch(NamedTuple):
     planned: int  # and of the plan
     pieces: int
     backward: float
+    weights: float  # of `backward`, the part that gives the gradients of weights
     latency: float
 
     @property
@@ -365,7 +369,9 @@ class PipelineSketch(NamedTuple):
     def command(self) -> str:
         """The command that draws it."""
         pieces = f" --pieces {self.pieces}" * (self.pieces > 1)
-        costs = f"--costs F=1,B={self.backward:g} --latency {self.latency:g}"
+        parts = f"I={self.backward - self.weights:g},W={self.weights:g}"
+        passes = parts if self.schedule == "zb_h1" else f"B={self.backward:g}"
+        costs = f"--costs F=1,{passes} --latency {self.latency:g}"
         return f"lockstep schedule {self.schedule} --ranks {self.ranks} --chunks {self.chunks}{pieces} {costs}"
 
 
@@ -381,7 +387,15 @@ def sketch_pipeline(found: Found, i: int = 0) -> PipelineSketch | None:
     message = float(time.messages[0] / time.micro_batches[0]) / (2 * pieces)
     chunks = min(int(time.micro_batches[0]), 2 * ranks)
     backward = float(passes.backward[0] / passes.forward[0])
-    name = "interleaved" if pieces > 1 else "1f1b"
+    weights = float(passes.weights[0] / passes.forward[0])
+    name = "zb_h1" if at.defers[i] else "interleaved" if pieces > 1 else "1f1b"
     return PipelineSketch(
-        name, ranks, chunks, int(time.micro_batches[0]), pieces, round(backward, 2), round(message / forward, 3)
+        name,
+        ranks,
+        chunks,
+        int(time.micro_batches[0]),
+        pieces,
+        round(backward, 2),
+        round(weights, 2),
+        round(message / forward, 3),
     )

@@ -98,7 +98,7 @@ def table() -> PublishedRows:
         data=column("data"), tensor=column("tensor"), pipeline=column("pipeline"), context=column("context"),
         pieces=column("stages_per_rank", blank=1), sequence_parallel=column("sequence_parallel"),
         shard=coded("shard", SHARDS), micro_batch=column("micro_batch", blank=1),
-        recompute=coded("recompute", RECOMPUTE), groups=np.ones(len(rows), int),
+        recompute=coded("recompute", RECOMPUTE), groups=np.ones(len(rows), int), defers=np.zeros(len(rows), bool),
     )  # fmt: skip
     software = Software(
         attention=coded("attention", ATTENTION), fp8=np.array([row["precision"] == "fp8" for row in rows]),

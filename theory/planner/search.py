@@ -2,7 +2,8 @@
 
 Left out are layouts that another one beats in time and memory alike by this model: a sequence that is not split over
 tensor-parallel ranks, replicated optimizer state, recomputed attention where it is never stored, tensor parallelism
-across nodes. What remains is small enough to price whole.
+across nodes, a pipeline with one stage on each rank that does not defer the gradients of weights. What remains is small
+enough to price whole.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -101,7 +102,7 @@ def _layouts(setup: Setup, gpus: int):
                             for recompute in recomputed:
                                 yield (
                                     data, tensor, pipeline, context, pieces, tensor > 1, shard, micro_batch, recompute,
-                                    groups,
+                                    groups, pipeline > 1 and pieces == 1 and own >= pipeline * micro_batch,
                                 )  # fmt: skip
 
 

@@ -87,6 +87,7 @@ class Layout:
     micro_batch: Any = 1  # sequences
     recompute: Any = KEEP
     groups: Any = 1  # of data-parallel ranks, each with all shards
+    defers: Any = False  # the gradients of weights to where a rank would wait (ZB-H1), in a pipeline without pieces
 
     @property
     def gpus(self):

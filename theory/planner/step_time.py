@@ -7,12 +7,13 @@ A product of an (M x Q) and a (Q x N) matrix takes
 which is a rate that grows with 1 / (1/M + 1/N + 1/Q): small products are slower. What memory bounds is priced by its
 bytes. Data-parallel collectives go round a ring over all replicas, and part of the smaller of computation and
 communication is hidden behind the other. A pipeline of p ranks and M micro-batches takes (M + (p-1)/pieces) times a
-stage's passes.
+stage's passes. If it defers the gradients of weights, which take W, to where its ranks would wait, it waits 2 (p-1) W
+less (the zero-bubble schedule ZB-H1). No published row has such a schedule.
 
 The model leaves out the power limit of a GPU and what the allocator costs when memory is nearly full.
 
 Source: our own, see `constants`; Korthikanti et al., MLSys 2023 (sequence parallelism, what a layer does); Narayanan et
-al., SC 2021, section 3 (pipeline bubbles); Rajbhandari et al., SC 2020 (sharding).
+al., SC 2021, section 3 (pipeline bubbles); Qi et al., ICLR 2024 (ZB-H1); Rajbhandari et al., SC 2020 (sharding).
 """
 
 from dataclasses import astuple, dataclass
@@ -57,6 +58,7 @@ class Passes:
     tensor: Any  # in each direction
     context: Any  # in forward; twice that in backward
     again: Any  # recomputed in backward, with its messages
+    weights: Any = 0.0  # of `products` in backward, those that give the gradients of weights
 
     @property
     def forward(self):
@@ -103,6 +105,14 @@ class StepPrices:
 
         backward = back((h + 2 * model.keys) / t, h) + back(h, h / t)
         return forward, backward + (model.matrices - 1) * back(model.ffn / t, h) + back(h, model.ffn / t)
+
+    def weight_products(self):
+        """Return the seconds of the products, of those in backward, that give the gradients of a layer's weights."""
+        model, at, m = self.setup.model, self.setup.layout, self.tokens
+        fp8, h, t = self.setup.software.fp8, model.width, at.tensor
+        shapes = ((h + 2 * model.keys) / t, h, 1), (h, h / t, 1), (model.ffn / t, h, model.matrices - 1)
+        shapes = (*shapes, (h, model.ffn / t, 1))
+        return sum(count * self.product(columns, inner, m, fp8) for columns, inner, count in shapes)
 
     def attention(self) -> tuple:
         """Return the seconds of a layer's attention, forward and backward."""
@@ -151,7 +161,7 @@ class StepPrices:
         again = np.select(
             [at.recompute == WHOLE, at.recompute == LIGHT, is_scored_again], [forward, activation, parts[1][0]], 0.0
         )
-        return Passes(*parts, again)
+        return Passes(*parts, again, self.weight_products())
 
     def collective(self, nbytes, groups=1):
         """Return the seconds in which the replicas gather, or reduce and scatter, so many bytes, each group for itself.
@@ -214,6 +224,7 @@ def step_time(setup: Setup, constants: Constants = FITTED) -> StepTime:
     message = _message(prices)
     micro_batches = np.ceil(setup.batch / (at.data * at.micro_batch))
     waits = np.where(at.pipeline > 1, (at.pipeline - 1) / at.pieces, 0.0)
+    filled = np.where(at.defers, 2 * held * one.weights, 0.0)  # of a wait, by what was deferred
     replicated = 2 * prices.collective(2 * own)
     scattered = prices.collective(software.gradient_bytes * own) + prices.collective(2 * own)
     once = np.where(at.shard == NONE, replicated, (1 - constants.hidden) * scattered)
@@ -229,7 +240,7 @@ def step_time(setup: Setup, constants: Constants = FITTED) -> StepTime:
         launches=each * (layer - passed),
         accumulation=micro_batches * accumulated,
         messages=micro_batches * message,
-        bubble=waits * (stage + accumulated + message),
+        bubble=waits * (stage + accumulated + message - filled),
         gradients=np.where(is_gathered, 0.0, once),
         update=30 * states / prices.bounded,
         micro_batches=micro_batches,

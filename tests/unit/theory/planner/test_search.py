@@ -51,6 +51,12 @@ def test_hybrid_shards_are_tried_with_a_group_for_each_node():
     assert set(at.groups) == {1, 8} and set(at.shard[at.groups == 8]) == {setup.FULL}
 
 
+def test_a_pipeline_with_one_stage_on_each_rank_defers_gradients_if_it_can_fill_itself():
+    at = found().setup.layout
+    can = (at.pipeline > 1) & (at.pieces == 1) & (128 // at.data >= at.pipeline * at.micro_batch)
+    assert (at.defers == can).all() and can.any() and not can.all()
+
+
 def test_more_gpus_than_the_batch_and_the_model_can_occupy_are_refused():
     with pytest.raises(ValueError, match="no layout gives each of 97 GPUs work"):
         found(gpus=97, batch=1)

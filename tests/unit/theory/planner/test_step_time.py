@@ -5,6 +5,7 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 
+from theory import schedules
 from theory.planner import setup
 from theory.planner.constants import FITTED
 from theory.planner.language_model import LanguageModel, find_model
@@ -12,6 +13,7 @@ from theory.planner.published import complete, predict, table
 from theory.planner.search import search
 from theory.planner.setup import GPUS, Layout, Setup, Software
 from theory.planner.step_time import StepPrices, step_time, tokens_per_second, utilisation
+from theory.schedule_timing import simulate
 
 H100 = GPUS["H100"]
 LLAMA = find_model("llama-3-70b")
@@ -51,6 +53,25 @@ def test_stages_on_a_rank_change_nothing_without_a_pipeline_and_divide_its_bubbl
         v: v_time.bubble / (v_time.seconds - v_time.update - v_time.gradients) for v, v_time in ((1, one), (4, four))
     }
     assert share == pytest.approx({1: 7 / (64 + 7), 4: 7 / 4 / (64 + 7 / 4)})
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_deferring_the_gradients_of_weights_saves_what_the_schedule_zb_h1_saves(ranks):
+    gpt = replace(ALONE, layout=Layout(pipeline=ranks), model=replace(ALONE.model, vocabulary=2))
+    plain, deferred = (
+        step_time(replace(gpt, layout=replace(gpt.layout, defers=defers))).bubble for defers in (False, True)
+    )
+    one, layers = StepPrices(gpt).layer(), gpt.model.layers / ranks
+    passes = np.array([one.forward, one.backward - one.weights, one.weights, one.backward]) * layers
+    costs = dict(zip("FIWB", passes.tolist(), strict=True))
+    takes = {name: simulate(schedules.lists(name, ranks, 64), costs).makespan for name in ("1f1b", "zb_h1")}
+    assert plain - deferred == pytest.approx(takes["1f1b"] - takes["zb_h1"], rel=1e-9)
+    assert 0 < deferred < 0.5 * plain
+
+
+def test_the_gradients_of_weights_are_half_of_the_products_in_backward_where_products_are_large():
+    one = StepPrices(Setup(LLAMA, 8, H100, Layout(micro_batch=64))).layer()
+    assert one.weights / one.products[1] == pytest.approx(0.5, abs=0.01)
 
 
 def test_splitting_the_sequence_does_not_change_the_bytes_of_tensor_parallelism():
