@@ -33,6 +33,9 @@ HELLO = -1  # of a worker that starts, or returns; a message that is another num
 
 
 class Settings(FragmentSettings):
+    outer_momentum: float = knob(
+        0.3, "mu of the outer steps, the fraction of the last one carried into the next", ge=0, lt=1
+    )
     quorum: int = knob(1, "Q, workers that have to push before a round may end", ge=1, le=4096)
     grace: int = knob(
         1, "inner steps of those who have pushed, for which the server waits for others", ge=0, le=9999, unit="steps"
@@ -188,8 +191,8 @@ ALGORITHM = Algorithm(
             exactness="RND",
             workers=4,
             to_workers=4,
-            settings={"quorum": 4, "overlap": 0, "grace": 0, "own_share": 0, "period": 4},
-            to_settings={"overlap": 0, "own_share": 0, "period": 4},
+            settings={"quorum": 4, "overlap": 0, "grace": 0, "own_share": 0, "period": 4, "outer_momentum": 0.5},
+            to_settings={"overlap": 0, "own_share": 0, "period": 4, "outer_momentum": 0.5},
         ),
         Equivalence(
             "in one fragment that overwrites what workers hold it is DiLoCo",
@@ -197,8 +200,16 @@ ALGORITHM = Algorithm(
             exactness="RND",
             workers=4,
             to_workers=4,
-            settings={"quorum": 4, "fragments": 1, "overlap": 0, "grace": 0, "own_share": 0, "period": 4},
-            to_settings={"period": 4},
+            settings={
+                "quorum": 4,
+                "fragments": 1,
+                "overlap": 0,
+                "grace": 0,
+                "own_share": 0,
+                "period": 4,
+                "outer_momentum": 0.5,
+            },
+            to_settings={"period": 4, "outer_momentum": 0.5},
         ),
     ),
 )

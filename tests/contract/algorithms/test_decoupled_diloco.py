@@ -95,7 +95,7 @@ def test_rounds_are_outer_steps_with_nesterovs_momentum_of_one_fragment_after_th
         v[part] = 0.9 * v[part] + move
         x[part] -= 0.7 * (move + 0.9 * v[part])
         expected.append(tuple(x))
-    after, heard = rounds([*script, (9, None)], fragments=2)
+    after, heard = rounds([*script, (9, None)], fragments=2, outer_momentum=0.9)
     assert np.allclose(after, expected, rtol=1e-12)
     assert [(number, float(piece[0])) for number, (piece,) in heard[1]] == [
         (number, pytest.approx(expected[number][number % 2])) for number in range(4)
@@ -144,7 +144,7 @@ def test_two_workers_with_unlike_curvatures_meet_as_in_an_independent_program():
     springs = [
         Springs([centre] * 2, starts=[0.0], parameters=2, curvature=h) for centre, h in ((1.0, 1.0), (-2.0, 3.0))
     ]
-    settings = {"update": "sgd", "learning_rate": 0.1, "period": 4, "quorum": 2}
+    settings = {"update": "sgd", "learning_rate": 0.1, "period": 4, "quorum": 2, "outer_momentum": 0.9}
     workload = {0: springs[0], 1: springs[0], 2: springs[1]}
     run = train("decoupled_diloco", workload.get, 2, settings, steps=12, network=NETWORKS["ideal"])
     first = -0.3325, -0.914410175, -1.15281362148575
@@ -155,7 +155,7 @@ def test_two_workers_with_unlike_curvatures_meet_as_in_an_independent_program():
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_with_a_quorum_of_all_every_reported_model_is_that_of_streaming_diloco(share):
-    settings = {"period": 6, "fragments": 3, "overlap": 0, "own_share": share}
+    settings = {"period": 6, "fragments": 3, "overlap": 0, "own_share": share, "outer_momentum": 0.5}
     mine, other = (
         reported(train(name, ScalarChain(), 4, settings | more, steps=20))
         for name, more in (("decoupled_diloco", {"quorum": 4, "grace": 0}), ("streaming_diloco", {}))
