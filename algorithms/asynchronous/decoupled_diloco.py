@@ -99,7 +99,8 @@ def replica(comm, task, s):
             current, pushed = number + 1, False
         else:
             w[:] = x
-            current, steps[:] = number, [0] * len(parts)
+            steps[:] = [0] * len(parts)
+            current, pushed, since = number, False, 0  # what it has pushed meanwhile was too late
 
     comm.send(HELLO, SERVER)
     for _ in task.steps():

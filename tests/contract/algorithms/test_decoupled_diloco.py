@@ -8,7 +8,7 @@ from algorithms.asynchronous.decoupled_diloco import HELLO, SERVER, Settings, ch
 from cluster import simulated
 from cluster.comm import RankLost
 from cluster.faults import Faults
-from cluster.network import NETWORKS
+from cluster.network import NETWORKS, Link, Network
 from tests.training import ScalarChain, Springs, pay, train
 from workloads.budget import Budget
 from workloads.task import Task
@@ -25,7 +25,7 @@ def merged(run):
     return [int(row[3]) for row in run.outcome.event_logs[SERVER].measures]
 
 
-def trained(settings=None, fails=False, **faults):
+def trained(settings=None, fails=False, network=NETWORKS["ideal"], **faults):
     """Four workers, for 0.2 s, which are 800 steps at full speed."""
     return train(
         "decoupled_diloco",
@@ -34,7 +34,7 @@ def trained(settings=None, fails=False, **faults):
         TURNS | (settings or {}),
         steps=None,
         budget={"seconds": 0.2},
-        network=NETWORKS["ideal"],
+        network=network,
         faults=Faults(**faults),
         fails=fails,
     )
@@ -215,6 +215,13 @@ def test_a_worker_that_returns_continues_from_the_model_of_the_server():
     seen = [float(w[0]) for w in springs[2].seen[0.0]]
     back = max(number for number, w in enumerate(seen) if w == 1.0)
     assert back > 50 and max(seen[back + 2 :]) < 0.5 and seen[back - 1] < 0.5
+
+
+def test_a_worker_that_returns_is_waited_for_even_if_the_answer_takes_longer_than_its_first_turn():
+    far = Network(Link(0.004, 1e9), Link(0.004, 1e9))  # there and back in 32 steps
+    run = trained(settings={"quorum": 4}, fails=True, network=far, crash={2: 0.05}, back={2: 0.1})
+    assert run.outcome.error is None
+    assert all(0 < steps for steps in steps_between(run, 0.13, 0.2))
 
 
 def test_nobody_trains_without_the_server():
