@@ -27,11 +27,29 @@ class Trouble {
     this.offered = Boolean(frame.trouble && this.timeline.events?.tell);
     this.frame = this.offered ? frame : null;
     this.made = null;
+    if (this.timeline.box.matches(":hover")) this.prepare();
     this.tokens.hidden = !this.offered;
     if (this.offered) this.tokens.querySelector('[data-token="lost"]').hidden = !frame.trouble.loses;
   }
 
-  // Made when it is needed first: a page that is not touched need not read the recurrence.
+  // Predict once, a step in each idle moment, as soon as a pointer is near: the browser compiles what it has executed
+  // thousands of times, and until then a prediction takes ten times as long.
+  prepare() {
+    const { frame } = this;
+    if (!frame || this.prepared === frame) return;
+    this.prepared = frame;
+    const trial = { kind: "slow", rank: frame.trouble.first, value: SLOWER }, idle = globalThis.requestIdleCallback ?? setTimeout;
+    let run = null;
+    const steps = [() => this.foreseen, () => this.foreseen.past, () => { run = this.foreseen.run(trial); }, () => run && this.foreseen.picture(run, trial)];
+    const next = () => {
+      if (this.frame !== frame || this.now) return; // there is a prediction to make
+      steps.shift()();
+      if (steps.length) idle(next);
+    };
+    idle(next);
+  }
+
+  // Made when a reader comes near: a page that is not touched need not read the recurrence.
   get foreseen() {
     const { spans, messages } = this.kept ?? this.timeline;
     return (this.made ??= new Foreseen(this.frame, spans, messages));
@@ -213,6 +231,7 @@ class Trouble {
 
   listen() {
     const { timeline: t } = this, signal = t.gone.signal;
+    t.box.addEventListener("pointerenter", () => this.prepare());
     this.tokens.querySelectorAll("button").forEach((button) => {
       const { token } = button.dataset, at = (event) => within(t.canvas, event);
       let from = null, carried = false;

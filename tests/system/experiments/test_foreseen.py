@@ -114,3 +114,31 @@ def test_a_recurrence_repeats_its_run_for_a_part_of_a_long_one(foresee):
     found = foresee(before, kind="slow", rank=3, value=4)
     assert found["said"] == "a step takes about 2.0 times as long"
     assert max(found["past"]) < before.summary["seconds"] / 2 and math.isfinite(max(found["ends"]))
+
+
+def test_what_the_first_prediction_needs_is_executed_when_a_pointer_comes_near_and_not_before(page):
+    frame = base64.b64encode(timeline.frame(run(Experiment.of(SHORT)), "it", touchable=True)).decode()
+    page.mouse.move(0, 0)
+    page.evaluate(
+        """(frame) => {
+          const here = document.getElementById("here");
+          here.style.marginTop = "40px";
+          globalThis.canvas = lockstep.timeline(here, lockstep.bytes(frame), { tell: () => {} });
+          globalThis.shown = [...lockstepTimelines].find((one) => one.stage.isConnected);
+        }""",
+        frame,
+    )
+    page.evaluate("() => new Promise((done) => requestIdleCallback(() => requestIdleCallback(done)))")
+    assert page.evaluate("shown.trouble.made === null"), "no pointer has come near"
+    page.mouse.move(300, 150)
+    page.wait_for_function("shown.trouble.made?.before && shown.trouble.made.talks")
+    executed = page.evaluate(
+        """() => {
+          const { recurrence } = shown.trouble.made, { execute } = recurrence;
+          let count = 0;
+          recurrence.execute = (...given) => { count++; return execute.apply(recurrence, given); };
+          shown.trouble.foresee({ kind: "slow", rank: 1, value: 3 });
+          return count;
+        }"""
+    )
+    assert executed == 1, "with the trouble; without it, the recurrence had been executed before"
