@@ -5,11 +5,14 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from app import charts
+from app.browser import components
 from app.browser.frames import frame
 from app.browser.text import escape_markdown, sentence
 from app.charts.pictures import heading
-from experiments.study import layouts, planner_errors
-from experiments.study.layouts import LayoutAnswer, PipelineSketch, Request
+from experiments.study import layouts, planner_errors, schedules
+from experiments.study.layouts import LayoutAnswer, Request
+from experiments.study.planned_pipeline import PipelineSketch, sketch_pipeline
+from experiments.viewer.canvases import schedule
 from experiments.wording import units
 
 OWN = "a config.json"  # instead of a model's name
@@ -42,6 +45,11 @@ INTRODUCTION = (
 _found = st.cache_resource(layouts.find_layouts, max_entries=32, show_spinner=False)
 _dots = st.cache_resource(planner_errors.dots, show_spinner=False)
 _accuracy = st.cache_resource(planner_errors.accuracy, show_spinner=False)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _lanes(pipeline: PipelineSketch) -> bytes:
+    return schedule.frame(schedules.study(pipeline.plan))
 
 
 def page() -> None:
@@ -115,11 +123,20 @@ def _layouts(answer: LayoutAnswer) -> None:
 
 def _parts(answer: LayoutAnswer) -> None:
     heading(escape_markdown(f"The best: {layouts.layout_text(answer.found, 0)}"))
-    if pipeline := layouts.sketch_pipeline(answer.found):
-        st.markdown(f"[See its pipeline as a timeline]({_schedule_link(pipeline)}). {pipeline.remark}")
+    if pipeline := sketch_pipeline(answer.found):
+        _pipeline(pipeline)
     left, right = st.columns(2, gap="medium")
     left.dataframe(frame(layouts.step_parts(answer.found)), hide_index=True)
     right.dataframe(frame(layouts.memory_parts(answer.found)), hide_index=True)
+
+
+def _pipeline(pipeline: PipelineSketch) -> None:
+    """Draw the pipeline, if that is quick, and link to the page where its costs can be changed."""
+    drawn = schedules.size(pipeline.plan) <= schedules.QUICK
+    if drawn:
+        components.timeline(_lanes(pipeline), key="plan_pipeline")
+    unit = f"One unit of time is a stage's forward pass, {units.seconds(pipeline.forward)}. " * drawn
+    st.caption(f"{unit}{pipeline.remark} [See it on the page of schedules]({_schedule_link(pipeline)}), and change it.")
 
 
 def _schedule_link(pipeline: PipelineSketch) -> str:

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from experiments.cli import console, show
-from experiments.study import layouts
+from experiments.study import layouts, planned_pipeline
 from experiments.wording import units
 from theory.planner.language_model import PRESETS
 from theory.planner.setup import GPUS, RECOMPUTE, SHARDS, Layout
@@ -68,7 +68,7 @@ def plan_command(tokens: str, price: float | None, top: int, as_json: bool, **as
         console.say()
         console.say(show.table(layouts.memory_parts(answer.found), words=1, keys=1))
         console.say()
-        if pipeline := layouts.sketch_pipeline(answer.found):
+        if pipeline := planned_pipeline.sketch_pipeline(answer.found):
             console.say(console.prose(f"See its pipeline: {pipeline.command}"))
             console.say(console.prose(pipeline.remark))
     for remark in layouts.remarks(answer, count, price):

@@ -10,7 +10,6 @@ import json
 import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from theory.planner.language_model import LanguageModel
 from theory.planner.memory_use import TIGHT
 from theory.planner.search import Found
 from theory.planner.setup import GPUS, Layout, Setup, Software
-from theory.planner.step_time import StepPrices, StepTime, utilisation
+from theory.planner.step_time import StepTime, utilisation
 
 TOP = 10
 PLATEAU = 0.05  # layouts at most this much slower than the best count as equally good: the error is as large
@@ -281,7 +280,9 @@ def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | No
         f"{units.share(PLATEAU)} of the best. {ERROR}{SPLIT * is_split}: small differences mean nothing."
     )
     if at.defers[0]:
-        told.append("No published run that was used here has a zero-bubble schedule: what it saves is not held to any.")
+        told.append(
+            "The best has a zero-bubble schedule (zb). No published run here has one, so what it saves is untested."
+        )
     if len(best_of_each(found, 2)) > 1:
         told.append(next_best(found))
     if found.shares[0] > TIGHT:
@@ -343,59 +344,3 @@ def _too_large(answer: LayoutAnswer) -> str:
         if (enough.shares <= 1).any():
             return f"{told} {units.count(gpus)} of these GPUs would hold it."
     return f"{told} More GPUs do not help; use some with more memory."
-
-
-class PipelineSketch(NamedTuple):
-    """The pipeline of a layout as a schedule with as few micro-batches as show its rhythm; a forward takes 1."""
-
-    schedule: str
-    ranks: int
-    chunks: int  # micro-batches of the schedule
-    planned: int  # and of the plan
-    pieces: int
-    backward: float
-    weights: float  # of `backward`, the part that gives the gradients of weights
-    latency: float
-
-    @property
-    def remark(self) -> str:
-        """A sentence on the micro-batches that are left out; "" if none is."""
-        left_out = (
-            f"Only {self.chunks} of its {self.planned:,} micro-batches are drawn, so the bubble is a larger part."
-        )
-        return left_out if self.planned > self.chunks else ""
-
-    @property
-    def command(self) -> str:
-        """The command that draws it."""
-        pieces = f" --pieces {self.pieces}" * (self.pieces > 1)
-        parts = f"I={self.backward - self.weights:g},W={self.weights:g}"
-        passes = parts if self.schedule == "zb_h1" else f"B={self.backward:g}"
-        costs = f"--costs F=1,{passes} --latency {self.latency:g}"
-        return f"lockstep schedule {self.schedule} --ranks {self.ranks} --chunks {self.chunks}{pieces} {costs}"
-
-
-def sketch_pipeline(found: Found, i: int = 0) -> PipelineSketch | None:
-    """Return the pipeline of a layout; None if it has none."""
-    at = found.setup.layout
-    ranks, pieces = int(at.pipeline[i]), int(at.pieces[i])
-    if ranks == 1:
-        return None
-    one = found.take(np.array([i]))
-    passes, time = StepPrices(one.setup).layer(), one.time
-    forward = float(passes.forward[0]) * float(np.ceil(one.setup.model.layers / ranks))
-    message = float(time.messages[0] / time.micro_batches[0]) / (2 * pieces)
-    chunks = min(int(time.micro_batches[0]), 2 * ranks)
-    backward = float(passes.backward[0] / passes.forward[0])
-    weights = float(passes.weights[0] / passes.forward[0])
-    name = "zb_h1" if at.defers[i] else "interleaved" if pieces > 1 else "1f1b"
-    return PipelineSketch(
-        name,
-        ranks,
-        chunks,
-        int(time.micro_batches[0]),
-        pieces,
-        round(backward, 2),
-        round(weights, 2),
-        round(message / forward, 3),
-    )

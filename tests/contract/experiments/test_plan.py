@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.study import layouts, planner_errors
+from experiments.study import layouts, planned_pipeline, planner_errors, schedules
 from experiments.study.layouts import Request
 from tests.planner_fit import fit
 from theory.planner import published
@@ -110,7 +110,7 @@ def test_a_model_that_fits_nowhere_is_told_what_it_needs_and_how_many_gpus_would
 
 
 def test_a_zero_bubble_schedule_that_is_the_best_is_said_to_be_untested():
-    words = "No published run"
+    words = "what it saves is untested"
     assert words in told(LARGE) and layouts.find_layouts(LARGE).found.setup.layout.defers[0]
     assert words not in told(replace(LARGE, batch="1M-tokens"))
 
@@ -141,13 +141,28 @@ def test_the_pipeline_of_the_best_layout_is_drawn_by_the_command_that_is_printed
     found = layouts.find_layouts(LARGE).found
     schedules = set()
     for i in layouts.best_of_each(found)[:6]:
-        pipeline = layouts.sketch_pipeline(found, i)
+        pipeline = planned_pipeline.sketch_pipeline(found, i)
         assert pipeline.ranks > 1 and 1.9 < pipeline.backward < 2.1 and 0 < pipeline.latency < 0.1
         code, out, _ = main(*pipeline.command.split()[1:])
         assert code == 0 and "bubble" in out
         schedules.add(pipeline.schedule)
     assert schedules == {"zb_h1", "interleaved"}
-    assert layouts.sketch_pipeline(layouts.find_layouts(Request("gpt-2-xl", 8)).found) is None
+    assert planned_pipeline.sketch_pipeline(layouts.find_layouts(Request("gpt-2-xl", 8)).found) is None
+
+
+def test_the_pipeline_that_is_drawn_takes_as_long_as_the_layers_of_the_plan():
+    found = layouts.find_layouts(Request("llama-3-70b", 512, batch="64")).found  # few micro-batches: all are drawn
+    drawn = set()
+    for i in np.flatnonzero(found.setup.layout.pipeline > 1)[:60]:
+        pipeline = planned_pipeline.sketch_pipeline(found, i)
+        if pipeline.planned > pipeline.chunks or schedules.size(pipeline.plan) > schedules.QUICK:
+            continue
+        parts = layouts.parts_of(found.time, i)
+        once = sum(parts[name] for name in ("gradients", "update", "accumulation"))
+        takes = schedules.study(pipeline.plan).summary["makespan"] * pipeline.forward
+        assert takes == pytest.approx(found.time.seconds[i] - once, rel=0.12)  # which has the head, too
+        drawn.add(pipeline.schedule)
+    assert drawn
 
 
 def test_the_command_plans_for_a_config_file(main, tmp_path):

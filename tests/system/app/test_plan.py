@@ -3,8 +3,9 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from experiments.study import layouts, planner_errors
+from experiments.study import layouts, planned_pipeline, planner_errors
 from experiments.study.layouts import Request
+from experiments.wording import units
 from tests.patience import PATIENCE
 
 
@@ -30,6 +31,13 @@ def test_the_page_shows_the_layouts_of_the_command_for_the_model_and_the_cluster
     assert (step, memory) == (layouts.step_parts(answer.found), layouts.memory_parts(answer.found))
     assert accuracy == planner_errors.accuracy() and len(accuracy) == 4
     assert any("300 billion tokens take" in text.value for text in page.markdown)
+
+
+def test_the_pipeline_of_the_best_layout_is_drawn_and_says_how_long_its_unit_is(folders):
+    page = opened(plan_model="llama-3-70b")
+    pipeline = planned_pipeline.sketch_pipeline(layouts.find_layouts(Request("llama-3-70b", batch="4M-tokens")).found)
+    unit = f"a stage's forward pass, {units.seconds(pipeline.forward)}"
+    assert not page.exception and any(unit in caption.value for caption in page.caption)
 
 
 def test_a_model_that_fits_nowhere_is_told_so_and_has_no_table_of_layouts(folders):

@@ -1,0 +1,69 @@
+"""The pipeline of a planned layout, as a schedule of the list simulator that shows its rhythm."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.study.schedules import Plan
+from theory.planner.search import Found
+from theory.planner.step_time import StepPrices
+
+
+class PipelineSketch(NamedTuple):
+    """A schedule with as few micro-batches as show its rhythm. Its unit of time is a stage's forward pass."""
+
+    schedule: str
+    ranks: int
+    chunks: int  # micro-batches of the schedule
+    planned: int  # and of the plan
+    pieces: int
+    backward: float
+    weights: float  # of `backward`, the part that gives the gradients of weights
+    latency: float
+    forward: float  # s
+
+    @property
+    def plan(self) -> Plan:
+        """The schedule, to be studied."""
+        return Plan.of(
+            schedule=self.schedule, ranks=self.ranks, chunks=self.chunks,
+            options={"pieces": self.pieces} if self.pieces > 1 else {},
+            inputs=round(self.backward - self.weights, 3), weights=self.weights, latency=self.latency,
+        )  # fmt: skip
+
+    @property
+    def remark(self) -> str:
+        """A sentence on the micro-batches that are left out; "" if none is."""
+        left_out = (
+            f"Only {self.chunks} of its {self.planned:,} micro-batches are drawn, so the bubble is a larger part."
+        )
+        return left_out if self.planned > self.chunks else ""
+
+    @property
+    def command(self) -> str:
+        """The command that draws it."""
+        pieces = f" --pieces {self.pieces}" * (self.pieces > 1)
+        parts = f"I={self.backward - self.weights:g},W={self.weights:g}"
+        passes = parts if self.schedule == "zb_h1" else f"B={self.backward:g}"
+        costs = f"--costs F=1,{passes} --latency {self.latency:g}"
+        return f"lockstep schedule {self.schedule} --ranks {self.ranks} --chunks {self.chunks}{pieces} {costs}"
+
+
+def sketch_pipeline(found: Found, i: int = 0) -> PipelineSketch | None:
+    """Return the pipeline of a layout; None if it has none."""
+    at = found.setup.layout
+    ranks, pieces = int(at.pipeline[i]), int(at.pieces[i])
+    if ranks == 1:
+        return None
+    one = found.take(np.array([i]))
+    passes, time = StepPrices(one.setup).layer(), one.time
+    layers = float(np.ceil(one.setup.model.layers / ranks))
+    forward = float(passes.forward[0]) * layers
+    backward, weights = (float(part[0] / passes.forward[0]) for part in (passes.backward, passes.weights))
+    message = float(time.messages[0] / time.micro_batches[0]) / (2 * pieces)
+    chunks = min(int(time.micro_batches[0]), 2 * ranks)
+    name = "zb_h1" if at.defers[i] else "interleaved" if pieces > 1 else "1f1b"
+    return PipelineSketch(
+        name, ranks, chunks, int(time.micro_batches[0]), pieces, round(backward, 2), round(weights, 2),
+        round(message / forward, 3), forward,
+    )  # fmt: skip
