@@ -13,6 +13,7 @@ from app.charts import Shown, lane_names, pictures
 from app.charts.pictures import heading
 from app.own_script import page as scripts
 from app.session import background, session
+from app.settings import chosen, controls, feasible
 from app.workbench import figures, head, remarks, workbench
 from experiments.jobs import script, upload
 from experiments.runs import tables
@@ -251,9 +252,24 @@ def _module() -> None:
     _go()
 
 
+def _placed(experiment: Experiment) -> Experiment:
+    """Return the experiment on the network and the devices that the reader has chosen on the workbench, if it can run
+    there.
+    """
+    state = st.session_state
+    if chosen.cluster() != "simulated":
+        return experiment
+    here = {name: state[name] for name in controls.PLACE if name in state}
+    try:
+        placed = experiment.change(**here)
+    except ValueError:
+        return experiment
+    return experiment if feasible.refusal(placed) else placed
+
+
 def _train(experiment: Experiment) -> None:
-    """Run this experiment, and switch to the workbench."""
-    workbench.take(experiment)
+    """Run this experiment on the reader's network, and switch to the workbench."""
+    workbench.take(_placed(experiment))
     st.session_state.go = True  # a callback cannot change the page
 
 

@@ -26,6 +26,18 @@ def queries() -> list[str]:
     return [one for one in _pins() if "=" in one]
 
 
+def settle(given: bool) -> None:
+    """Take the pins of the address if it was `given`, by a link or the browser's Back. Otherwise bring back those that
+    the reader had before visiting another page, whose address has none.
+    """
+    state = st.session_state
+    there = st.query_params.get_all("pin") or st.query_params.get_all("keep")
+    if there or given:
+        state.pinned = there
+    elif state.get("pinned"):
+        st.query_params["pin"] = state.pinned
+
+
 def add(folder: str) -> None:
     """Pin the run in `folder`, with its current colour if it is on the page."""
     name, there = Path(folder).name, _on_page()
@@ -111,6 +123,7 @@ def _write(pins: Mapping[str, int], own: int | None = None) -> None:
         if "=" not in name:
             session.keep(name)
     entries = [f"{name}~{colour}" if colour and "=" not in name else name for name, colour in _digits(pins)]
+    st.session_state.pinned = entries
     waiting, unasked = any("=" in one for one in entries), own is None or own == _one_of("", pins.values())
     beside = "" if unasked or own in pins.values() else str(own)
     for name, value in (("keep", ""), ("pin", entries if waiting else ",".join(entries)), ("colour", beside)):

@@ -5,7 +5,7 @@ import streamlit as st
 from app.browser import chrome, looks
 from app.browser.text import sentence
 from app.guide import ask, coach, verdicts, welcome
-from app.session import session, sharing
+from app.session import pins, session, sharing
 from app.settings import chosen, faults, feasible
 from app.workbench import head, live, result, sidebar
 from experiments.specification.experiment import Experiment
@@ -37,12 +37,15 @@ def go_to(experiment: Experiment, **address: str) -> None:
 
 def page() -> None:
     """Show controls on the left; on the right the run in progress, or the last one."""
-    state = st.session_state
-    if "algorithm" not in state:
+    opens = "algorithm" not in st.session_state
+    returns = not opens and chrome.is_back_navigation()
+    pins.settle(given=opens or returns)
+    if opens:
         _open()
-    elif chrome.is_back_navigation():
+    elif returns:
         _return()
     _show()
+    state = st.session_state
     verdicts.keep()
     chrome.show(state.asked.key() if state.get("asked") else "", ask.number_to_show())
 

@@ -35,6 +35,19 @@ def test_a_link_pins_its_runs_where_they_were_never_made(page, stored):
     assert any(button.key == f"unpin-{folder.name}" for button in opened.button)
 
 
+def test_pins_come_back_with_a_reader_who_has_visited_another_page_and_those_removed_do_not(page, stored):
+    stored(Experiment())
+    pinned = stored(Experiment(algorithm="easgd")).name
+    opened = page(f"pin={pinned}")
+    del opened.query_params["pin"]  # as the address of another page has none
+    opened.run()
+    assert opened.query_params["pin"] in (pinned, [pinned])
+    opened.button(f"unpin-{pinned}").click().run()
+    assert "pin" not in opened.query_params
+    opened.run()
+    assert not opened.exception and "pin" not in opened.query_params
+
+
 def test_what_a_link_cannot_pin_it_says_in_a_sentence(page, stored):
     stored(Experiment())
     opened = page(f"{Experiment().query()}&pin=cluster%3Dprocesses")

@@ -105,6 +105,15 @@ def test_a_table_is_looked_at_and_trained_on(page, stored):
     assert opened.session_state.asked == wanted
 
 
+def test_a_first_run_on_a_table_stays_on_the_network_that_the_reader_has_chosen(page, stored):
+    opened = bring(page(), "table", ("pets.csv", CSV))
+    wanted = {"workload": "table", "table": link(opened, "table"), "batch": 8, "network": "1GbE", "device": "A100"}
+    stored(Experiment.of(wanted))
+    opened.session_state["network"], opened.session_state["device"] = "1GbE", "A100"
+    opened.button("train-table").click().run()
+    assert (opened.session_state.asked.network, opened.session_state.asked.device) == ("1GbE", "A100")
+
+
 def test_a_column_may_be_called_as_the_number_of_its_rows_is(page):
     opened = bring(page(), "table", ("pets.csv", CSV.replace(b"kind", b"rows")))
     opened.selectbox(f"label-{link(opened, 'table')}").select("rows").run()
