@@ -85,16 +85,28 @@ def show_question() -> None:
 
 
 def show_basis(reference: Experiment, experiment: Experiment) -> None:
-    """Say which run a prediction starts from and what changes there: the run on the page may be another one."""
+    """Say which run a prediction starts from and what changes there, and that it is not the one on the page, if so."""
     named = ("algorithm", "compression", "workload", "workers", "network")  # or in the words below
     more = [changes.setting(reference, name, value) for name, value in reference.flat().items() if name not in named]
     start = [naming.title(reference), naming.team(reference), naming.network(reference.network), *more]
     shown = session.run_on_page()
-    other = " The run on the page is another one." if shown and shown.experiment != reference else ""
+    other = ""
+    if shown and shown.experiment != reference:
+        other = (
+            f" The page below still shows {naming.title(shown.experiment)}"
+            f"{_apart(reference, shown.experiment)}. Your answer puts the run that is asked about in its place."
+        )
     st.caption(
         f"Starts from: {escape_markdown(', '.join(start))}. "
-        f"What changes: {escape_markdown(', '.join(changes.between(reference, experiment)))}.{other}"
+        f"What changes: {escape_markdown(', '.join(changes.between(reference, experiment)))}.{escape_markdown(other)}"
     )
+
+
+def _apart(reference: Experiment, shown: Experiment) -> str:
+    """Return what sets the run on the page apart from the one that a prediction starts from: ", 16 workers"."""
+    if shown.algorithm != reference.algorithm:
+        return ""
+    return "".join(f", {change}" for change in changes.between(reference, shown))
 
 
 def find_answer(experiment: Experiment) -> Question | None:

@@ -275,11 +275,12 @@ def test_a_question_says_which_run_it_starts_from_and_what_changes_there(page, s
     ask(opened, straggler)
     assert (
         "Starts from: Synchronous SGD on handwritten digits, 4 workers, 10GbE. What changes: worker 3 four times "
-        "slower. The run on the page is another one."
+        "slower. The page below still shows Synchronous SGD on handwritten digits, network 10GbE → 1GbE. Your answer "
+        "puts the run that is asked about in its place."
     ) in captions(opened)
     opened = page()
     ask(opened, straggler)
-    assert "What changes: worker 3 four times slower." in captions(opened) and "another one" not in captions(opened)
+    assert "What changes: worker 3 four times slower." in captions(opened) and "still shows" not in captions(opened)
 
 
 def test_a_question_names_all_settings_that_its_run_starts_from(page, stored):
@@ -304,7 +305,7 @@ def test_a_card_names_the_algorithm_that_it_asks_about_while_the_page_shows_anot
     (asked,) = [one.value for one in opened.markdown if f"**{kill.title}.**" in one.value]
     assert "in the middle of a run of Synchronous SGD. What do the other 3 do?" in asked
     assert "Starts from: Synchronous SGD on handwritten digits, 4 workers, 10GbE." in captions(opened)
-    assert "The run on the page is another one." in captions(opened)
+    assert "The page below still shows Asynchronous SGD on handwritten digits. Your answer" in captions(opened)
 
 
 def test_an_answer_is_shown_only_once_its_question_was_asked_or_skipped(page, stored):
