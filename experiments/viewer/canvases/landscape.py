@@ -12,6 +12,11 @@ from experiments.viewer.lanes import lane_names
 from experiments.viewer.saved import labels_of_one
 from experiments.wording import units
 
+MAP = (
+    "A map of models: each point is one, its shade is its held-out loss, and the numbers on the contours are losses. "
+    "The line is the path of the model while it learned."
+)
+
 
 def frame(run: Run, learning: Learning, name: str) -> bytes:
     """Return the frame for the browser; `name` identifies the run."""
@@ -108,20 +113,24 @@ def axes(run: Run, learning: Learning) -> tuple[str, str]:
 def describe(run: Run, learning: Learning) -> str:
     shown = sum(learning.shares)
     said = [
-        f"The ground is the held-out loss, on the plane that holds {units.percent(shown)} of the variance of the "
-        "path around the final model; for a model outside this plane, the loss beneath its dot is that of the "
-        "nearest point of the plane."
+        f"{MAP} Its axes are the two directions in which the model moved most: they hold {units.percent(shown)} of the "
+        "variance of its path. The rest cannot be drawn, so the loss of a model may differ from the one beneath it."
         if shown < 0.9999
-        else "The ground is the held-out loss; the whole path lies in this plane."
+        else f"{MAP} The whole path lies on it."
     ]
     if np.isnan(learning.ground).all():
         said = [
-            "For a model this large, computing the loss all over the plane would take too long: only the path is drawn."
+            "The line is the path of the model while it learned, in the two directions in which it moved most. For a "
+            "model this large, computing the loss all over this plane would take too long."
         ]
     workers = len(set(learning.who.tolist()) - {learning.ranks})
     if workers:
-        fanned = " Dots at the same point are spread around it so that all can be seen." if workers > 1 else ""
-        said.append(f"A numbered dot is a worker at the model where it computes its gradient.{fanned}")
+        fanned = (
+            " Dots at the same point are spread around it, and an inset magnifies dots that are close together."
+            if workers > 1
+            else ""
+        )
+        said.append(f"A numbered dot is a worker, at the model for which it computes its gradient.{fanned}")
     if learning.assembled:
         said.append("Ranks hold parts of the model: the diamond is the whole model, each time it was evaluated.")
     elif not workers:
@@ -144,7 +153,7 @@ def describe(run: Run, learning: Learning) -> str:
         said.append(f"One in {learning.every} gradients of each worker is drawn.")
     if learning.boundary:
         said.append(
-            "The square shows the class that the model assigns to every point, paler where it is unsure, with "
-            "held-out points."
+            "The other picture shows the data: its colours are the class that the model gives to each point, paler "
+            "where it is unsure, and its marks are held-out samples, outlined where the model is wrong."
         )
     return " ".join(said)

@@ -823,15 +823,20 @@ def test_workers_that_stand_on_the_model_are_said_to_and_words_stand_beside_a_pi
 
 SPY = """() => {
   const pen = CanvasRenderingContext2D.prototype, { fillText, arc, fillRect } = pen;
-  window.spied = { texts: [], begins: [], squares: [] };
-  pen.fillText = function (...all) { spied.texts.push(all[0]); return fillText.apply(this, all); };
+  window.spied = { texts: [], begins: [], squares: [], below: [] };
+  pen.fillText = function (...all) {
+    spied.texts.push(all[0]);
+    if (!spied.squares.length) spied.below.push(all);
+    return fillText.apply(this, all);
+  };
   pen.arc = function (...all) { if (all[2] === 2.5) spied.begins.push(all.slice(0, 2)); return arc.apply(this, all); };
   pen.fillRect = function (...all) {
     if (all[2] === all[3] && all[2] > 100) spied.squares.push(all);
     return fillRect.apply(this, all);
   };
 }"""
-"""Note the words that canvases draw, where paths begin, and squares as large as a lens."""
+"""Note the words that canvases draw, those before a lens with their places, where paths begin, and squares as large as
+a lens."""
 
 
 def spied(page, seconds: float) -> dict:
@@ -844,7 +849,7 @@ def spied(page, seconds: float) -> dict:
 
 
 @pytest.mark.slow
-def test_a_lens_hides_no_beginning_of_a_path_and_magnifies_nothing_that_differs_by_rounding(drawn):
+def test_a_lens_hides_no_beginning_of_a_path_and_no_number_and_magnifies_nothing_that_differs_by_rounding(drawn):
     e = Experiment.of({"algorithm": "easgd", "slow": "1:5", "steps": 60, "network": "1GbE"})
     done = run(e)
     learned = replay.learn(e, done.summary["digest"])
@@ -853,6 +858,10 @@ def test_a_lens_hides_no_beginning_of_a_path_and_magnifies_nothing_that_differs_
     assert any(text.startswith("× ") for text in seen["texts"]) and len(seen["begins"]) > 4
     whole = seen["begins"][: len(seen["begins"]) // 2]  # the others are seen through the lens
     assert not [at for at in whole if left < at[0] < left + size and top < at[1] < top + size]
+    numbers = [(x, y) for text, x, y, *_ in seen["below"] if re.fullmatch(r"[\d.]+", text)]  # of contours
+    assert numbers and not [
+        (x, y) for x, y in numbers if left - 20 < x < left + size + 20 and top - 7 < y < top + size + 7
+    ]
     e = Experiment(workload="quadratic")  # it converges to the last digits
     done = run(e)
     learned = replay.learn(e, done.summary["digest"])

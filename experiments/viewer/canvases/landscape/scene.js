@@ -37,7 +37,7 @@ class Scene {
   drawGround(g, at, colours) {
     this.scene(g, at, this.frame.box, colours, true);
     this.legend(g, at, colours);
-    if (this.magnifies) this.lens(g, at, colours);
+    if (this.magnifies) this.lens(g, at, colours, this.corner(at));
     const [across, up] = this.frame.axes;
     this.title(g, at, `→ ${across}   ↑ ${up}`, colours);
   }
@@ -70,16 +70,14 @@ class Scene {
   get magnifies() { return this.near > ONE && this.near < LENS; }
 
   // What is around the model, in the corner that hides least of the paths.
-  lens(g, at, colours) {
+  lens(g, at, colours, corner) {
     const model = this.stands(this.frame.ranks);
     if (model === null) return;
     const [left, right, bottom, top] = this.frame.box, [u, v] = this.point(model);
     const times = 2 ** Math.round(Math.log2(0.12 / this.near)); // which keeps most dots inside
-    const size = Math.min(220, at.width * 0.42), half = (size / at.width / 2) * ((right - left) / times);
+    const size = corner.width, half = (size / at.width / 2) * ((right - left) / times);
     const tall = half * ((top - bottom) / (right - left)) * (at.width / at.height);
-    const on = ([a, b]) => [at.left + ((a - left) / (right - left)) * at.width, at.top + at.height - ((b - bottom) / (top - bottom)) * at.height];
-    const [x, y] = on([u, v]), corner = { ...this.corner(at, size, on), width: size, height: size };
-    const reach = Math.max(5, size / times / 2);
+    const [x, y] = this.pixel(at, [u, v]), reach = Math.max(5, size / times / 2);
     g.strokeStyle = colours.text;
     g.globalAlpha = 0.6;
     g.strokeRect(x - reach, y - reach, 2 * reach, 2 * reach);
@@ -95,14 +93,22 @@ class Scene {
     g.fillText(`× ${times.toLocaleString("en")}`, corner.left + 6, corner.top + size - 6);
   }
 
-  // The corner {left, top} of the picture `at` in which a square hides fewest places of the whole paths.
-  corner(at, size, on) {
+  // Where a point of the plane is in the picture `at` of the whole of it.
+  pixel(at, [u, v]) {
+    const [left, right, bottom, top] = this.frame.box;
+    return [at.left + ((u - left) / (right - left)) * at.width, at.top + at.height - ((v - bottom) / (top - bottom)) * at.height];
+  }
+
+  // The square {left, top, width, height} of the lens, in the corner of the picture `at` where it hides fewest places of
+  // the whole paths.
+  corner(at) {
+    const size = Math.min(220, at.width * 0.42), on = (point) => this.pixel(at, point);
     const places = [...this.paths.values()].flatMap(({ place }) => {
       const every = Math.ceil(place.length / SEEN);
       return place.filter((_, i) => i % every === 0 || i === place.length - 1).map((one) => on(this.point(one)));
     });
     const corners = [8, at.width - size - 8].flatMap((left) => [at.height - size - 8, left > 8 ? 8 : 36].map((top) => {
-      const corner = { left: at.left + left, top: at.top + top };
+      const corner = { left: at.left + left, top: at.top + top, width: size, height: size };
       const inside = ([x, y]) => x > corner.left && x < corner.left + size && y > corner.top && y < corner.top + size;
       return { ...corner, hidden: places.filter(inside).length };
     }));

@@ -24,6 +24,8 @@ class Trails {
     g.strokeStyle = colours.text;
     g.lineWidth = 0.8;
     lettering(g, 10.5, "center");
+    const lens = this.magnifies && this.stands(this.frame.ranks) !== null ? this.corner(at) : null; // it hides no part of a number
+    const free = ([x, y]) => !lens || x < lens.left - 24 || x > lens.left + lens.width + 24 || y < lens.top - 10 || y > lens.top + lens.height + 10;
     levels.forEach((level, i) => {
       const pieces = this.lines[i];
       g.globalAlpha = 0.28;
@@ -35,7 +37,8 @@ class Trails {
       g.stroke();
       if (i % 2 || !pieces.length) return;
       const inside = pieces.map(([c, r]) => [px(left + (c * (right - left)) / (cells - 1)), py(bottom + (r * (top - bottom)) / (rows - 1))])
-        .filter(([x, y]) => x > at.left + 24 && x < at.left + at.width - 24 && y > at.top + 34 && y < at.top + at.height - 12);
+        .filter(([x, y]) => x > at.left + 24 && x < at.left + at.width - 24 && y > at.top + 34 && y < at.top + at.height - 12)
+        .filter(free);
       if (!inside.length) return;
       const [x2, y2] = inside[Math.floor(inside.length * (0.2 + 0.6 * ((i * 0.37) % 1)))];
       const text = String(Number(level.toPrecision(2))), wide = g.measureText(text).width + 6;
