@@ -33,7 +33,7 @@ TITLES: dict[str, str] = {
     "gpipe_early": "GPipe that recomputes at once",
     "gpipe_late": "GPipe that recomputes late",
     "1f1b": "1F1B",
-    "dapple_pb": "DAPPLE with policy PB",
+    "dapple_pb": "1F1B (DAPPLE) with policy PB",
     "interleaved": "Interleaved 1F1B",
     "looped_bfs": "Looped breadth-first",
     "chimera": "Chimera",
@@ -56,7 +56,7 @@ TITLES: dict[str, str] = {
 VARIANTS: dict[str, str] = {
     "gpipe_early": "GPipe that stores only inputs and repeats each forward while its gradient is still on its way.",
     "gpipe_late": "GPipe that stores only inputs and repeats each forward once its gradient has arrived.",
-    "dapple_pb": "DAPPLE with policy PB sends almost twice as many micro-batches ahead to hide latency.",
+    "dapple_pb": "1F1B with policy PB (DAPPLE) sends almost twice as many micro-batches ahead to hide latency.",
     "zb_2p": "ZB-2p searches like ZB-1p but within twice the memory, until hardly any idle time is left.",
 }
 """A one-sentence description of each schedule that shares its file with another."""

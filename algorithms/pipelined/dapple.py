@@ -1,4 +1,6 @@
-"""DAPPLE keeps GPipe's single update but lets each stage go backward as soon as it can: 1F1B with a flush.
+"""1F1B (one forward, one backward in turn) goes backward as soon as it can, and keeps GPipe's single update.
+
+DAPPLE is 1F1B with a flush: all micro-batches of a step are done before the update.
 
 Stage s goes forward S-s times; then backwards and forwards alternate (1F1B), so a stage never holds more than S-s
 micro-batches, where GPipe holds all M. The gradient is that of the mini-batch:

@@ -26,8 +26,8 @@ INTRODUCTION = (
     "pass of micro-batch 0 on stage 2."
 )
 FIRST = (
-    "**A first question.** GPipe does all forward passes first, 1F1B starts backward passes as soon as it can. "
-    "Does it wait less?"
+    "**A first question.** GPipe does all forward passes first; 1F1B (one forward, one backward in turn) starts "
+    "backward passes as soon as it can. Does it wait less?"
 )
 
 

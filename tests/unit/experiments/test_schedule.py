@@ -59,7 +59,7 @@ def test_a_schedule_is_found_in_any_case(schedule):
 def test_ideas_are_those_of_files_and_variants():
     assert idea("gpipe").startswith("GPipe streams the micro-batches of one mini-batch")
     assert idea("gpipe_late").startswith("GPipe that stores only inputs")
-    assert idea("dapple_pb").startswith("DAPPLE with policy PB sends")
+    assert idea("dapple_pb").startswith("1F1B with policy PB (DAPPLE) sends")
     assert idea("naive").startswith("Naive model parallelism")
     assert len({idea(name) for name in SCHEDULES}) == len(SCHEDULES)
 
