@@ -17,23 +17,23 @@ from lessons import survey
 BOUND = {"bind": "query-params", "persist_state": "session"}
 WIDTHS = {
     "numbers": {
-        "method": 125, "computation": 92, "communication": 106, "memory": 72, "staleness": 75, "idle": 50, "late": 88,
-        "sending": 90, "computing": 112, "settings": 90,
+        "method": 125, "computation": 92, "communication": 106, "memory": 72, "staleness": 75, "idle": 50, "late": 104,
+        "sending": 90, "computing": 112, "settings": 74,
     },
     "formulas": {"method": 125, "computation": 200, "communication": 250, "memory": 245, "staleness": 105},
-    "waiting": {"method": 125, "idle": 290, "late": 88, "waits": 307, "settings": 90},
+    "waiting": {"method": 125, "idle": 290, "late": 104, "waits": 291, "settings": 90},
 }  # fmt: skip
 """The columns and their widths in px, by what the table shows. All fit a page 1366 px wide."""
 TITLES = {
     "method": "Method", "computation": "Computation", "communication": "Communication", "memory": "Memory",
     "staleness": "Staleness", "sending": "Time to send", "computing": "Time to compute", "idle": "Idle",
-    "late": "If one is slow", "waits": "Waits for", "settings": "With",
+    "late": "Idle if one slow", "waits": "Waits for", "settings": "With",
 }  # fmt: skip
 NONE = "–"  # where there is no formula
 HELPS = {
     "staleness": "In updates.",
     "idle": "Share of the time that workers wait, on average, if messages take no time and workers are alike.",
-    "late": "The same for the other workers if one takes twice as long.",
+    "late": "Share of their time that the other workers wait if one takes twice as long as they do.",
     "waits": "What a worker waits for.",
     "settings": "Settings in the formulas, such as the period H.",
     "sending": "If all ports are always busy.",
@@ -105,8 +105,9 @@ def _costs(model: survey.Model, cluster: survey.Cluster) -> None:
     st.caption(
         f"{len(kept)} of {len(rows)} methods. {survey.the_step(model, cluster)} Numbers are in float32, at each "
         f"module's settings: FLOPs and bytes of all ranks together, memory (without messages) of the "
-        f"worker that uses most; staleness in updates. Idle time assumes that messages take no time. Tests check the "
-        f"formulas against runs."
+        f"worker that uses most; staleness in updates. *Idle* is the share of the workers' time in which they wait, if "
+        f"messages take no time; *{TITLES['late']}* is that of the others if one worker takes twice as long. Tests "
+        f"check the formulas against runs."
     )
     if not kept:
         st.info("No method matches; clear the search or choose another family.", icon=":material/search_off:")
