@@ -282,7 +282,7 @@ def owners_of_matrices(run):
 RATES = {  # the lowest is neither the first nor the last, in the mean over ten seeds
     "Nesterov": ({"algorithm": "sync_sgd", "update": "nesterov"}, (0.02, 0.04, 0.08)),
     "Adam": ({"algorithm": "sync_sgd", "update": "adam"}, (0.004, 0.008, 0.016)),
-    "Muon": ({"algorithm": "muon"}, (0.004, 0.008, 0.016)),
+    "Muon": ({"algorithm": "muon"}, (0.004, 0.008, 0.016, 0.032)),
 }
 
 
@@ -298,7 +298,7 @@ RATES = {  # the lowest is neither the first nor the last, in the mean over ten 
     look=Look("rate", ("loss",), "rule", log="xy", title="training loss of the third epoch"),
 )
 def whole_matrices(run):
-    """Digits, a dense model with four layers of 64 units, batches of 64, three epochs, three rates for each rule."""
+    """Digits, a dense model with four layers of 64 units, batches of 64, three epochs, three or four rates for each rule."""
     for rule, (settings, rates) in RATES.items():
         for rate in rates:
             done = run(
