@@ -2,11 +2,13 @@
 
 from lessons.little_communication.experiments import (
     CENTRES,
+    MODEL,
     down_a_valley,
     exchange_seconds,
     loss_of,
     outer,
 )
+from tracing import COMPUTE
 
 
 def training(run, period: int, meeting: int) -> float:
@@ -48,6 +50,16 @@ def crash(run, method: str) -> str:
     values = {"steps": 60, "period": 4, "workers": 4, "learning_rate": 0.01, "crash": f"{rank}:20"}
     done = run(algorithm=algorithm, **{**CENTRES, **values})
     return "stops" if done.status == "failed" else "continues"
+
+
+def quorum(run, needed: int, away: int) -> str:
+    """Return what the others do while so many of four machines, which will return, are away."""
+    crash = ",".join(f"{rank}:20-40" for rank in range(2, 2 + away))
+    values = {"seconds": 60, "steps": 1000, "period": 8, "workers": 4, "learning_rate": 0.01, "network": "ideal"}
+    done = run(algorithm="decoupled_diloco", quorum=needed, crash=crash, **MODEL, **values)
+    spans = done.trace.spans
+    meanwhile = (spans["rank"] == 1) & (spans["kind"] == COMPUTE) & (spans["start"] > 30) & (spans["start"] < 40)
+    return "continue" if meanwhile.any() else "wait"
 
 
 def missed(run, every: int, steps: int) -> float:

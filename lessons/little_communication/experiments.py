@@ -5,7 +5,7 @@ from math import inf, log10
 import numpy as np
 
 from algorithms.synchronous import robust
-from lessons.figure import Look, column, figure, interior, is_rising, ratio, value
+from lessons.figure import Look, column, figure, interior, is_falling, is_rising, ratio, value
 
 PARAMETERS = 64 * 32 + 32 + 32 * 32 + 32 + 32 * 10 + 10  # of the digits' model
 MODEL = {"hidden": "32,32", "batch": 16, "evaluations": 2, "device": "3e5:1e15:0"}  # a step takes about a second
@@ -253,6 +253,64 @@ def at_speeds(run, cluster, method):
     slow = ",".join(f"{rank}:{seconds}" for rank, seconds in enumerate(speeds, first))
     values = {"slow": slow, "crash": f"{first + 2}:100" if crashes else "", "seconds": 300, "steps": 10_000}
     return best(run, ADAM, algorithm=algorithm, period=16, workers=4, **values, **more, **line(4), **MODEL)
+
+
+AWAY = (40, 100), (100, 160), (130, 220), (60, 120)  # s, from and to, of the four workers
+POSSIBLE = MODEL["batch"] * sum(
+    (300 - back + gone) / seconds for (gone, back), seconds in zip(AWAY, SPEEDS, strict=True)
+)  # images that machines can compute while they are there
+QUORUM = {"outer_momentum": 0.3, "overlap": 7, "grace": 7}
+CHAOS = {
+    **METHODS,
+    "quorum of 1": ("decoupled_diloco", {**QUORUM, "quorum": 1}),
+    "quorum of 2": ("decoupled_diloco", {**QUORUM, "quorum": 2}),
+    "quorum of all": ("decoupled_diloco", {**QUORUM, "quorum": 4}),
+}
+
+
+@figure(
+    "What is learned while each of four machines is away once?",
+    source="Douillard et al., 2026",
+    claims={
+        "a quorum of one has over three times the goodput of DiLoCo": lambda rows: (
+            ratio(rows, "goodput", method=("quorum of 1", "DiLoCo")) > 3
+        ),
+        "and ends at less than half of its loss": lambda rows: (
+            ratio(rows, "loss", method=("quorum of 1", "DiLoCo")) < 1 / 2
+        ),
+        "it is level with a server without a barrier, within a half": lambda rows: (
+            2 / 3 < ratio(rows, "loss", method=("quorum of 1", "no barrier")) < 3 / 2
+        ),
+        "the more workers have to be there, the less is computed": lambda rows: is_falling(
+            [value(rows, "goodput", method=f"quorum of {name}") for name in (1, 2, "all")]
+        ),
+        "a quorum of all ends at over one and a quarter times the loss of a quorum of one": lambda rows: (
+            ratio(rows, "loss", method=("quorum of all", "quorum of 1")) > 5 / 4
+        ),
+    },
+    look=Look("goodput", ("loss",), "method", log="y", title="held-out loss after 300 s"),
+)
+def chaos(run):
+    """Digits, four workers of four speeds, 300 s, periods of 16 steps, each at its own best inner rate; the line
+    carries the model in 4 s.
+
+    Each machine crashes once, and returns without memory after 60 or 90 s. DiLoCo's only pause, and keep their memory.
+    `goodput` is the share of the images that machines could compute while they are there. With a quorum, two fragments
+    travel for at most seven steps, and the grace is as long.
+    """
+    for method in CHAOS:
+        done = in_chaos(run, method)
+        yield {"method": method, "goodput": done.summary["samples"] / POSSIBLE, "loss": loss_of(done)}
+
+
+def in_chaos(run, method):
+    """Return the Run of a method whose machines are away once, at its best inner rate."""
+    algorithm, more = CHAOS[method]
+    first = int(algorithm != "diloco")  # rank 0 is the server
+    slow = ",".join(f"{rank}:{seconds}" for rank, seconds in enumerate(SPEEDS, first))
+    away = ",".join(f"{rank}:{gone}-{back}" for rank, (gone, back) in enumerate(AWAY, first))
+    values = {"slow": slow, "crash" if first else "pause": away, "seconds": 300, "steps": 10_000}
+    return best(run, ADAM[2:7], algorithm=algorithm, period=16, workers=4, **values, **more, **line(4), **MODEL)
 
 
 @figure(
