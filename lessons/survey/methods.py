@@ -105,13 +105,12 @@ def _shown(chapter: str) -> dict[str, set[str]]:
     for node in statements:
         if isinstance(node, ast.FunctionDef) and any("figure" in ast.dump(d) for d in node.decorator_list):
             full = f"{chapter}.{node.name}"
-            own = _words(node, defined) & known
             runs = recorded[full].runs if full in recorded else ()
             queries = [parse_qs(run) for run in runs]
             trained = {q.get("algorithm", ["sync_sgd"])[0] for q in queries} | {
                 word for q in queries for word in q.get("compression", ())
             }
-            found[full] = trained & known or own
+            found[full] = trained & known or _words(node, defined) & known
     return found
 
 
