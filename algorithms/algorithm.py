@@ -102,17 +102,17 @@ def nothing_sent(shape: Shape, s: Any) -> float:
     return 0
 
 
-def all_reduced(shape: Shape, s: Any) -> float:
+def ring_all_reduces(shape: Shape, s: Any) -> float:
     """In every step, a gradient all-reduced on a ring."""
     return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
-def pushed_and_pulled(shape: Shape, s: Any) -> float:
+def pushes_and_pulls(shape: Shape, s: Any) -> float:
     """In every step of a worker, a gradient to the server and the parameters back."""
     return 2 * shape.workers * shape.parameters * shape.steps
 
 
-def passed_on(shape: Shape, s: Any) -> float:
+def boundary_traffic(shape: Shape, s: Any) -> float:
     """In every step, the activations at each boundary between workers, and their gradients back."""
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
@@ -248,5 +248,5 @@ EIGHT_LAYERS = {"model": "residual", "depth": 6, "width": 64, "activation": "tan
 
 def cut_model(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **facts: Any) -> Algorithm:
     """Declare a method whose workers each hold some of the layers; `facts` are further fields of `Algorithm`."""
-    cut = {"data_shards": shared_by_all, "split": one_model, "check": check_cut, "elements_sent": passed_on}
+    cut = {"data_shards": shared_by_all, "split": one_model, "check": check_cut, "elements_sent": boundary_traffic}
     return Algorithm(worker, Settings, **{"model_defaults": EIGHT_LAYERS, **cut, **facts})

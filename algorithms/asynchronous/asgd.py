@@ -14,7 +14,7 @@ Staleness: N-1 updates on average at any speeds; exactly N-1 in a round robin.
 Source: Agarwal & Duchi, NIPS 2011; Lian, Huang, Li & Liu, arXiv:1506.08272.
 """
 
-from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushed_and_pulled
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushes_and_pulls
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 SERVER = 0
@@ -62,7 +62,7 @@ def server(comm, task, s):
 ALGORITHM = parameter_server(
     worker,
     Settings,
-    elements_sent=pushed_and_pulled,
+    elements_sent=pushes_and_pulls,
     compresses="push",
     equivalences=(Equivalence("one worker is SGD", to="sgd"),),
 )

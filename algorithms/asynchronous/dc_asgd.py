@@ -15,7 +15,7 @@ Source: Zheng et al., ICML 2017, arXiv:1609.08326, Algorithms 1 and 2; Microsoft
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushed_and_pulled
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushes_and_pulls
 
 SERVER = 0
 EPS = 1e-7  # added inside the root
@@ -92,7 +92,7 @@ def mean_squares(w, workers, s):
 ALGORITHM = parameter_server(
     worker,
     Settings,
-    elements_sent=pushed_and_pulled,
+    elements_sent=pushes_and_pulls,
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD, since its gradients are never late", to="sgd"),

@@ -16,7 +16,7 @@ Source: Mitliagkas, Zhang, Hadjis & Ré, Allerton 2016, arXiv:1605.09774, Theore
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushed_and_pulled
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushes_and_pulls
 
 SERVER = 0
 
@@ -63,7 +63,7 @@ def server(comm, task, s):
 ALGORITHM = parameter_server(
     worker,
     Settings,
-    elements_sent=pushed_and_pulled,
+    elements_sent=pushes_and_pulls,
     compresses="push",
     equivalences=(
         Equivalence(

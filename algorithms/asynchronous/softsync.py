@@ -15,7 +15,7 @@ Source: Zhang, Gupta, Lian & Liu, IJCAI 2016, arXiv:1511.05950.
 """
 
 import kernels
-from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushed_and_pulled
+from algorithms.algorithm import Equivalence, Knobs, knob, parameter_server, pushes_and_pulls
 
 HARD = {"splits": 1, "hard": True, "modulate": False}
 SERVER = 0
@@ -82,7 +82,7 @@ ALGORITHM = parameter_server(
     worker,
     Settings,
     notes=notes,
-    elements_sent=pushed_and_pulled,
+    elements_sent=pushes_and_pulls,
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),

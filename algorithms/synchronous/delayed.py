@@ -23,7 +23,7 @@ from collections import deque
 from functools import cache
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, ring_all_reduces
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.rates import find_rate
 
@@ -111,7 +111,7 @@ ALGORITHM = Algorithm(
     Settings,
     unstable=unstable,
     notes=notes,
-    elements_sent=all_reduced,
+    elements_sent=ring_all_reduces,
     computes_together=True,
     counts_staleness=True,
     equivalences=(

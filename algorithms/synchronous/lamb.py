@@ -19,7 +19,7 @@ from math import sqrt
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, ring_all_reduces
 from algorithms.parts.lr_schedules import WarmUp, linear_scaling, root_scaling, warm_up_rate
 from algorithms.parts.optimizers import BETAS
 
@@ -109,7 +109,7 @@ def norm(x):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=all_reduced,
+    elements_sent=ring_all_reduces,
     computes_together=True,
     compresses="mean",
     equivalences=(

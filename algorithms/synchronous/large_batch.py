@@ -15,7 +15,7 @@ Source: Goyal et al., Accurate, Large Minibatch SGD, arXiv:1706.02677, 2017.
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, ring_all_reduces
 from algorithms.parts.lr_schedules import WarmUp, linear_scaling, milestones_passed, warm_up_rate
 from knobs import Rising
 
@@ -58,7 +58,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=all_reduced,
+    elements_sent=ring_all_reduces,
     computes_together=True,
     compresses="mean",
     equivalences=(

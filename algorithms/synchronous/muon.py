@@ -25,7 +25,7 @@ from math import sqrt
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, ring_all_reduces
 from algorithms.parts.optimizers import BETAS, EPS
 from algorithms.parts.segments import side_by_side
 
@@ -136,7 +136,7 @@ def orthogonal(x):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=all_reduced,
+    elements_sent=ring_all_reduces,
     computes_together=True,
     equivalences=(
         Equivalence(

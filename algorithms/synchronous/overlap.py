@@ -18,7 +18,7 @@ non-blocking).
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, ring_all_reduces
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
@@ -57,7 +57,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=all_reduced,
+    elements_sent=ring_all_reduces,
     computes_together=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),

@@ -20,7 +20,7 @@ arXiv:1801.08030, whose newest-first order is the same, since the newest gradien
 from functools import cache
 from typing import Literal
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, ring_all_reduces
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
@@ -76,7 +76,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=all_reduced,
+    elements_sent=ring_all_reduces,
     computes_together=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),

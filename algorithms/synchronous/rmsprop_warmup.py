@@ -14,7 +14,7 @@ Source: Akiba, Suzuki & Fukuda, Extremely Large Minibatch SGD, arXiv:1711.04325,
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, ring_all_reduces
 from algorithms.parts.lr_schedules import linear_scaling, sgd_share, slow_start
 
 FORGET, EPS = 0.99, 1e-8
@@ -64,7 +64,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=all_reduced,
+    elements_sent=ring_all_reduces,
     computes_together=True,
     compresses="mean",
     equivalences=(

@@ -11,7 +11,7 @@ Staleness: none.
 Source: Valiant, CACM 33(8), 1990 (supersteps); Goyal et al., arXiv:1706.02677 (mean, linear scaling of lr).
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, all_reduced, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, ring_all_reduces
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
@@ -36,7 +36,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=all_reduced,
+    elements_sent=ring_all_reduces,
     computes_together=True,
     compresses="mean",
     equivalences=(

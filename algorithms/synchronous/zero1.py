@@ -14,7 +14,7 @@ elements with Adam, and of its work. All workers wait for the slowest. Staleness
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Sridharan et al., arXiv:1801.08030 (MLSL).
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, all_reduced, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, knob, ring_all_reduces
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from kernels.arrays import shares
 
@@ -44,7 +44,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=all_reduced,
+    elements_sent=ring_all_reduces,
     split=lambda workers, s: Split(1, 1, workers),
     computes_together=True,
     equivalences=(

@@ -16,7 +16,7 @@ Source: Rajbhandari, Rasley, Ruwase & He, SC 2020.
 
 from functools import cache
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, all_reduced, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, knob, ring_all_reduces
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from kernels.arrays import shares
 
@@ -60,7 +60,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    elements_sent=all_reduced,
+    elements_sent=ring_all_reduces,
     split=lambda workers, s: Split(1, workers, workers),
     computes_together=True,
     equivalences=(

@@ -21,7 +21,6 @@ from experiments.cli.console import ByPurpose
 from experiments.cli.entry import run_group
 from experiments.cli.export import export_command
 from experiments.cli.fit import fit_command
-from experiments.cli.kept import kept_command
 from experiments.cli.kernels import kernels_command
 from experiments.cli.memory import memory_command
 from experiments.cli.partition import partition_command
@@ -29,10 +28,9 @@ from experiments.cli.plan import plan_command
 from experiments.cli.profile import profile_command
 from experiments.cli.replay import replay_command
 from experiments.cli.run import run_command
-from experiments.cli.runs import runs_command
+from experiments.cli.runs import kept_command, runs_command, show_command
 from experiments.cli.schedule import schedule_command
 from experiments.cli.script import script_command
-from experiments.cli.show_run import show_command
 from experiments.cli.sweep import sweep_command
 from experiments.cli.tune import tune_command
 from experiments.runs import store

@@ -1,4 +1,4 @@
-"""`runs`: list stored runs, newest first: what was run and when, and how it ended."""
+"""`runs`, `show`, `kept`: list stored runs, newest first; print the summary of one; move back those saved elsewhere."""
 
 import json
 from datetime import datetime
@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
-from experiments.cli import console, show
+from experiments.cli import console, show, show_script
 from experiments.cli.comparison import short_names
 from experiments.cli.options import json_option, runs_option
-from experiments.runs import store
+from experiments.cli.run import tell
+from experiments.runs import ending, store
 from experiments.runs.run_files import RunHeader
 from experiments.runs.script_files import ScriptHeader
+from experiments.runs.script_run import ScriptRun
 from experiments.specification.experiment import Experiment
 from experiments.specification.script import SETTINGS, ScriptExperiment
 from experiments.wording import units
@@ -96,3 +98,42 @@ def _fit(rows: list[dict[str, Any]], wide: int) -> list[dict[str, Any]]:
     if room < LEAST:
         return rows
     return [{**row, "what": row["what"] if len(row["what"]) <= room else f"{row['what'][: room - 1]}…"} for row in rows]
+
+
+@click.command("show", short_help="Print the summary of a stored run.")
+@click.argument("name", default="", metavar="RUN")
+@runs_option
+@json_option
+def show_command(name: str, runs: str, as_json: bool) -> None:
+    """Print the summary of a stored run, and why it ended early if it did. --json includes what a script printed."""
+    folder = store.find(name, runs)
+    run = store.load_any(folder)
+    if isinstance(run, ScriptRun):
+        show_script.tell(run, folder.resolve(), as_json)
+        show_script.complain_of(run)
+        return
+    tell(run, folder.resolve(), as_json)
+    if run.error:
+        why = ending.explain_error(run)
+        console.complain(f"{why.rstrip('.')}.")
+
+
+@click.command("kept", short_help="List runs kept in the temporary folder, for lack of space.")
+@click.option("--move", is_flag=True, help="move them to where runs are stored")
+@runs_option
+def kept_command(move: bool, runs: str) -> int:
+    """List runs that were saved in the temporary folder because the folder of runs was full or not writable."""
+    folders, code = store.elsewhere(), 0
+    for folder in folders:
+        try:
+            place = store.move(folder, runs) if move else folder
+        except (ValueError, OSError) as error:
+            console.complain(str(error))
+            code = 2
+        else:
+            console.say(str(place.resolve()))
+    if not folders:
+        console.note("there are none.")
+    elif not move:
+        console.note(f"lockstep kept --move moves them to {runs}.")
+    return code
