@@ -1,7 +1,7 @@
 """GPU side of the kernels: the only access to a CUDA compiler, which is loaded when a kernel is first launched.
 
-A kernel file uses `from kernels.gpu import cuda` and `@cuda.jit`, which only register the function. The first launch
-chooses the backend that runs it:
+A kernel file uses `@cuda.jit`, or `@elementwise` of `kernels/launch.py`, which only registers the function. The first
+launch chooses the backend that runs it:
 
     on a GPU                numba-cuda where it is installed (`pip install "lockstep[gpu]"`), else what is built into
                             Numba, else a message that says what to install

@@ -3,15 +3,32 @@
 Numba works on the device that torch has made current, so a rank calls `torch.cuda.set_device` before its first kernel.
 """
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 
 import numpy as np
 
 from kernels.compiled import STRIDED
-from kernels.gpu import numba_cuda
+from kernels.gpu import cuda, numba_cuda
 
 THREADS = 256
 MAX_BLOCKS = 4096
+
+
+def elementwise(function: Callable) -> Callable:
+    """Compile a kernel that treats each element alone, and return the function that launches it on its arrays.
+
+    Arrays of several axes reach it as vectors on the same memory. It raises ValueError if sizes differ, or if such an
+    array is strided.
+    """
+    kernel = cuda.jit(function)
+
+    @wraps(function)
+    def launch(*args):
+        given = [flatten(x)[0] if getattr(x, "ndim", 0) > 1 else x for x in args]
+        kernel[over(*(x for x in given if getattr(x, "ndim", 0)))](*given)
+
+    return launch
 
 
 def over(array, *others) -> tuple:

@@ -7,7 +7,7 @@ Price: 1 FLOP and 3 words per number (read out and x, write out).
 
 from kernels.compiled import exact, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 1, 3
 
@@ -22,11 +22,7 @@ def cpu(out, x):
         out[i] += x[i]
 
 
-@cuda.jit
-def _launch(out, x):
+@elementwise
+def gpu(out, x):
     for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         out[i] += x[i]
-
-
-def gpu(out, x):
-    _launch[over(out, x)](out, x)

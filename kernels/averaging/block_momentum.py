@@ -12,7 +12,7 @@ Source: Chen & Huo, ICASSP 2016.
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 7, 6
 
@@ -38,13 +38,9 @@ def cpu(start, model, step, drift, momentum, rate, stride, look):
         start[i], model[i], step[i] = element(model[i], step[i], drift[i], bm, zeta, along, ahead)
 
 
-@cuda.jit
-def _launch(start, model, step, drift, momentum, rate, stride, look):
+@elementwise
+def gpu(start, model, step, drift, momentum, rate, stride, look):
     real = model.dtype.type
     bm, zeta, along, ahead = real(momentum), real(rate), real(stride), real(look)
     for i in range(cuda.grid(1), model.size, cuda.gridsize(1)):
         start[i], model[i], step[i] = element(model[i], step[i], drift[i], bm, zeta, along, ahead)
-
-
-def gpu(start, model, step, drift, momentum, rate, stride, look):
-    _launch[over(start, model, step, drift)](start, model, step, drift, momentum, rate, stride, look)

@@ -10,7 +10,7 @@ Price: 2 FLOPs and 3 words per number (read x and y, write p).
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 2, 3
 
@@ -31,12 +31,8 @@ def cpu(p, x, y, factor):
         p[i] = element(x[i], y[i], a)
 
 
-@cuda.jit
-def _launch(p, x, y, factor):
+@elementwise
+def gpu(p, x, y, factor):
     a = p.dtype.type(factor)
     for i in range(cuda.grid(1), p.size, cuda.gridsize(1)):
         p[i] = element(x[i], y[i], a)
-
-
-def gpu(p, x, y, factor):
-    _launch[over(p, x, y)](p, x, y, factor)

@@ -10,7 +10,7 @@ Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithm 1.
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 3, 4
 
@@ -33,12 +33,8 @@ def cpu(p, c, x, pull):
         p[i], c[i] = element(c[i], x[i], a)
 
 
-@cuda.jit
-def _launch(p, c, x, pull):
+@elementwise
+def gpu(p, c, x, pull):
     a = c.dtype.type(pull)
     for i in range(cuda.grid(1), c.size, cuda.gridsize(1)):
         p[i], c[i] = element(c[i], x[i], a)
-
-
-def gpu(p, c, x, pull):
-    _launch[over(p, c, x)](p, c, x, pull)

@@ -10,7 +10,7 @@ Source: Polyak & Juditsky, SIAM Journal on Control and Optimization 30(4), 1992.
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 3, 3
 
@@ -31,12 +31,8 @@ def cpu(z, w, weight):
         z[i] = element(z[i], w[i], a)
 
 
-@cuda.jit
-def _launch(z, w, weight):
+@elementwise
+def gpu(z, w, weight):
     a = z.dtype.type(weight)
     for i in range(cuda.grid(1), z.size, cuda.gridsize(1)):
         z[i] = element(z[i], w[i], a)
-
-
-def gpu(z, w, weight):
-    _launch[over(z, w)](z, w, weight)

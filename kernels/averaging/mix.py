@@ -11,7 +11,7 @@ Source: DeGroot, Journal of the American Statistical Association 69(345), 1974 (
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 3, 3
 
@@ -32,12 +32,8 @@ def cpu(x, y, own, other):
         x[i] = element(x[i], y[i], a, b)
 
 
-@cuda.jit
-def _launch(x, y, own, other):
+@elementwise
+def gpu(x, y, own, other):
     a, b = x.dtype.type(own), x.dtype.type(other)
     for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
         x[i] = element(x[i], y[i], a, b)
-
-
-def gpu(x, y, own, other):
-    _launch[over(x, y)](x, y, own, other)

@@ -12,7 +12,7 @@ Source: Lin, Han, Mao, Wang & Dally, ICLR 2018, section 3.2.
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 3, 5
 
@@ -38,12 +38,8 @@ def cpu(v, u, g, momentum, ahead):
         v[i], u[i] = element(v[i], u[i], g[i], m, ahead)
 
 
-@cuda.jit
-def _launch(v, u, g, momentum, ahead):
+@elementwise
+def gpu(v, u, g, momentum, ahead):
     m = v.dtype.type(momentum)
     for i in range(cuda.grid(1), v.size, cuda.gridsize(1)):
         v[i], u[i] = element(v[i], u[i], g[i], m, ahead)
-
-
-def gpu(v, u, g, momentum, ahead):
-    _launch[over(v, u, g)](v, u, g, momentum, ahead)

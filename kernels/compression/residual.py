@@ -9,7 +9,7 @@ Price: 1 FLOP and 3 words per element (read v and q, write v).
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 1, 3
 
@@ -29,11 +29,7 @@ def cpu(v, q):
         v[i] = element(v[i], q[i])
 
 
-@cuda.jit
-def _launch(v, q):
+@elementwise
+def gpu(v, q):
     for i in range(cuda.grid(1), v.size, cuda.gridsize(1)):
         v[i] = element(v[i], q[i])
-
-
-def gpu(v, q):
-    _launch[over(v, q)](v, q)

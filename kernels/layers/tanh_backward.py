@@ -7,7 +7,7 @@ Price: 3 FLOPs and 3 words per number: bound by memory everywhere.
 
 from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import flatten, over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 3, 3
 
@@ -28,12 +28,7 @@ def cpu(dz, dy, y):
         dz[i] = element(dy[i], y[i])
 
 
-@cuda.jit
-def _launch(dz, dy, y):
+@elementwise
+def gpu(dz, dy, y):
     for i in range(cuda.grid(1), dz.size, cuda.gridsize(1)):
         dz[i] = element(dy[i], y[i])
-
-
-def gpu(dz, dy, y):
-    dz, dy, y = flatten(dz, dy, y)
-    _launch[over(dz, dy, y)](dz, dy, y)

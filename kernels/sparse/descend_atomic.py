@@ -9,7 +9,7 @@ Price: 2 FLOPs and 3 words per parameter, as without.
 
 from kernels.compiled import exact, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 from kernels.sparse.rows import atomic_add
 
 FLOPS, WORDS = 2, 3
@@ -26,12 +26,8 @@ def cpu(w, g, rate):
         atomic_add(w, v, -(rate * g[v]))
 
 
-@cuda.jit
-def _launch(w, g, rate):
+@elementwise
+def gpu(w, g, rate):
     rate = w.dtype.type(rate)
     for v in range(cuda.grid(1), w.size, cuda.gridsize(1)):
         cuda.atomic.add(w, v, -(rate * g[v]))
-
-
-def gpu(w, g, rate):
-    _launch[over(w, g)](w, g, rate)

@@ -10,7 +10,7 @@ Source: Zheng et al., ICML 2017, equation 10 (DC-ASGD-c); Microsoft's updater fo
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 7, 4
 
@@ -31,12 +31,8 @@ def cpu(w, g, backup, learning_rate, lam):
         w[i] = element(w[i], g[i], backup[i], rate, weight)
 
 
-@cuda.jit
-def _launch(w, g, backup, learning_rate, lam):
+@elementwise
+def gpu(w, g, backup, learning_rate, lam):
     rate, weight = w.dtype.type(learning_rate), w.dtype.type(lam)
     for i in range(cuda.grid(1), w.size, cuda.gridsize(1)):
         w[i] = element(w[i], g[i], backup[i], rate, weight)
-
-
-def gpu(w, g, backup, learning_rate, lam):
-    _launch[over(w, g, backup)](w, g, backup, learning_rate, lam)

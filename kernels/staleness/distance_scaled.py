@@ -10,7 +10,7 @@ Source: Hermans, On Scalable Deep Learning and Parallelizing Gradient Descent, M
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 7, 4
 
@@ -32,12 +32,8 @@ def cpu(w, g, pulled, learning_rate):
         w[i] = element(w[i], g[i], pulled[i], rate, one)
 
 
-@cuda.jit
-def _launch(w, g, pulled, learning_rate):
+@elementwise
+def gpu(w, g, pulled, learning_rate):
     rate, one = w.dtype.type(learning_rate), w.dtype.type(1)
     for i in range(cuda.grid(1), w.size, cuda.gridsize(1)):
         w[i] = element(w[i], g[i], pulled[i], rate, one)
-
-
-def gpu(w, g, pulled, learning_rate):
-    _launch[over(w, g, pulled)](w, g, pulled, learning_rate)

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 7, 5
 
@@ -40,12 +40,8 @@ def cpu(w, s, g, learning_rate, eps):
         w[i], s[i] = element(w[i], s[i], g[i], rate, least)
 
 
-@cuda.jit
-def _launch(w, s, g, learning_rate, eps):
+@elementwise
+def gpu(w, s, g, learning_rate, eps):
     rate, least = w.dtype.type(learning_rate), w.dtype.type(eps)
     for i in range(cuda.grid(1), w.size, cuda.gridsize(1)):
         w[i], s[i] = element(w[i], s[i], g[i], rate, least)
-
-
-def gpu(w, s, g, learning_rate, eps):
-    _launch[over(w, s, g)](w, s, g, learning_rate, eps)

@@ -11,7 +11,7 @@ Source: Polyak, USSR Computational Mathematics and Mathematical Physics 4(5), 19
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 4, 5
 
@@ -34,12 +34,8 @@ def cpu(w, v, g, learning_rate, momentum):
         w[i], v[i] = element(w[i], v[i], g[i], rate, mu)
 
 
-@cuda.jit
-def _launch(w, v, g, learning_rate, momentum):
+@elementwise
+def gpu(w, v, g, learning_rate, momentum):
     rate, mu = w.dtype.type(learning_rate), w.dtype.type(momentum)
     for i in range(cuda.grid(1), w.size, cuda.gridsize(1)):
         w[i], v[i] = element(w[i], v[i], g[i], rate, mu)
-
-
-def gpu(w, v, g, learning_rate, momentum):
-    _launch[over(w, v, g)](w, v, g, learning_rate, momentum)

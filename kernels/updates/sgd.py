@@ -9,7 +9,7 @@ Source: Robbins & Monro, Annals of Mathematical Statistics 22(3), 1951.
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 2, 3
 
@@ -30,12 +30,8 @@ def cpu(w, g, learning_rate):
         w[i] = element(w[i], g[i], rate)
 
 
-@cuda.jit
-def _launch(w, g, learning_rate):
+@elementwise
+def gpu(w, g, learning_rate):
     rate = w.dtype.type(learning_rate)
     for i in range(cuda.grid(1), w.size, cuda.gridsize(1)):
         w[i] = element(w[i], g[i], rate)
-
-
-def gpu(w, g, learning_rate):
-    _launch[over(w, g)](w, g, learning_rate)

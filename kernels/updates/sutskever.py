@@ -11,7 +11,7 @@ Source: Sutskever, Martens, Dahl & Hinton, ICML 2013, equations 3 and 4.
 
 from kernels.compiled import exact, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import elementwise
 
 FLOPS, WORDS = 6, 6
 
@@ -36,12 +36,8 @@ def cpu(y, x, u, g, learning_rate, momentum):
         y[i], x[i], u[i] = element(x[i], u[i], g[i], rate, mu)
 
 
-@cuda.jit
-def _launch(y, x, u, g, learning_rate, momentum):
+@elementwise
+def gpu(y, x, u, g, learning_rate, momentum):
     rate, mu = y.dtype.type(learning_rate), y.dtype.type(momentum)
     for i in range(cuda.grid(1), y.size, cuda.gridsize(1)):
         y[i], x[i], u[i] = element(x[i], u[i], g[i], rate, mu)
-
-
-def gpu(y, x, u, g, learning_rate, momentum):
-    _launch[over(y, x, u, g)](y, x, u, g, learning_rate, momentum)
