@@ -629,8 +629,12 @@ def test_a_page_asks_nobody_else_and_is_small(window, address):
 
 @pytest.mark.parametrize(
     ("command", "elsewhere", "scheme", "colour"),
-    [(AS_PROGRAM, False, "light", "rgb(255, 255, 255)"), (AS_MODULE, True, "dark", "rgb(17, 22, 28)")],
-    ids=["as a program, in light", "from another folder, in dark"],
+    [
+        pytest.param(
+            *(AS_PROGRAM, False, "light", "rgb(255, 255, 255)"), id="as a program, in light", marks=pytest.mark.slow
+        ),
+        pytest.param(*(AS_MODULE, True, "dark", "rgb(17, 22, 28)"), id="from another folder, in dark"),
+    ],
 )
 def test_it_starts_either_way_and_finds_its_settings(tab, runs, tmp_path, command, elsewhere, scheme, colour):
     place = {"folder": tmp_path, "script": str(ROOT / "app" / "main.py")} if elsewhere else {}

@@ -13,6 +13,7 @@ from experiments.jobs.job import JobState
 from experiments.runs import store
 from tests.patience import PATIENCE
 from tests.quotes import quote
+from tests.tiers import slow_except
 
 GROUP = "import torch\nimport torch.distributed as dist\ndist.init_process_group('gloo')\n"
 SHORT = f"{GROUP}for _ in range(3):\n    dist.all_reduce(torch.ones(1000))\nprint('rank', dist.get_rank())\n"
@@ -119,11 +120,14 @@ def test_the_script_of_an_error_is_shown_with_its_line_and_no_line_of_ours(page)
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [
-        (" ", "is empty; write or upload"),
-        ("for x in", "script.py is not Python … line 1"),
-        (f"{GROUP}dist.recv(torch.ones(1), 1 - dist.get_rank() % 2)", "deadlock … line 4"),
-    ],
+    slow_except(
+        1,
+        [
+            (" ", "is empty; write or upload"),
+            ("for x in", "script.py is not Python … line 1"),
+            (f"{GROUP}dist.recv(torch.ones(1), 1 - dist.get_rank() % 2)", "deadlock … line 4"),
+        ],
+    ),
 )
 def test_whatever_the_script_is_the_page_says_in_a_sentence_what_became_of_it(page, text, words):
     opened = ran(page(), text)
@@ -137,6 +141,7 @@ def test_a_slow_rank_that_is_not_there_is_refused_before_anything_runs(page):
     assert re.search(quote("there is no rank 9 … 0 to 3"), said(opened)) and not opened.get("progress")
 
 
+@pytest.mark.slow
 def test_one_rank_has_a_result(page):
     opened = page()
     opened.number_input("script_ranks").set_value(1).run()
