@@ -1,4 +1,6 @@
-"""The ten questions: a path through what the workbench shows. Each asks for a prediction, runs, and answers."""
+"""The ten questions, a path through what the workbench shows, and those of single algorithms. Each asks for a
+prediction, runs, and answers.
+"""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +10,7 @@ import streamlit as st
 from app.browser.text import escape_markdown
 from app.comparison import changes
 from app.guide import verdicts
-from app.guide.questions import QUESTIONS, Question, find_question
+from app.guide.questions import QUESTIONS, Question, find_question, question_of
 from app.session import background, pins, session
 from app.settings import chosen
 from experiments.runs.record import Run
@@ -41,6 +43,11 @@ def path() -> None:
                     width="stretch", on_click=_open, args=(question,),
                 )  # fmt: skip
         following("path-next")
+        if of_method := question_of(st.session_state.algorithm):
+            st.button(
+                of_method.asks, key="method-question", icon=":material/psychology_alt:", width="stretch",
+                on_click=_open, args=(of_method,), help="A question about the chosen algorithm.",
+            )  # fmt: skip
 
 
 def following(key: str) -> None:
@@ -55,9 +62,11 @@ def following(key: str) -> None:
 
 
 def menu(key: str) -> None:
-    """Offer all questions in a menu, where there is no room for the path."""
+    """Offer the questions in a menu, where there is no room for the path, that of the chosen algorithm first."""
+    of_method = question_of(st.session_state.algorithm)
     st.menu_button(
-        "Try a question", QUESTIONS, key=key, icon=":material/psychology_alt:", width="stretch",
+        "Try a question", [of_method, *QUESTIONS] if of_method else QUESTIONS, key=key,
+        icon=":material/psychology_alt:", width="stretch",
         format_func=lambda question: question.asks, on_click=lambda: _open(st.session_state[key]),
         help="Predict the answer, then see it: sets all controls, runs the experiment, and pins the run it is compared "
         "with. Replaces your pinned runs.",
@@ -75,7 +84,8 @@ def show_question() -> None:
     if question is None:
         return
     with st.container(key="open-question", border=True, gap="small"):
-        st.markdown(f"**{QUESTIONS.index(question) + 1}. {question.asks}**")
+        number = f"{QUESTIONS.index(question) + 1}. " if question in QUESTIONS else ""
+        st.markdown(f"**{number}{question.asks}**")
         show_basis(question.reference, question.experiment)
         with st.container(horizontal=True, gap="small"):
             for n, option in enumerate(question.options):

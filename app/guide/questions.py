@@ -134,6 +134,80 @@ QUESTIONS = (
 )
 
 
+OF_METHODS = (
+    Question(
+        "Two of eight workers lie: can the others still learn?",
+        ("Yes, if they take medians and not means", "No: every step contains the lies"),
+        0,
+        "algorithm=robust&workers=8&liars=2",
+        "Liars send their gradients reversed and ten times as long. A mean follows them, and training diverges within ten "
+        "steps. The median of each number ignores the two extremes, and training ends above 90 % accuracy.",
+        "step",
+        against="algorithm=robust&workers=8&liars=2&aggregate=mean",
+    ),
+    Question(
+        "Who waits for a slow worker in asynchronous DiLoCo?",
+        ("Everybody, at every visit to the server", "Hardly anybody"),
+        1,
+        "algorithm=async_diloco&slow=3:3&seconds=0.1",
+        "In DiLoCo all workers wait at each outer step for the one that is three times slower: two fifths of their time. "
+        "In asynchronous DiLoCo each visits the server when it is ready, and in the same tenth of a second they process "
+        "almost three times as many samples. The price is staleness: the server moves almost three times between a "
+        "worker's visits.",
+        "seconds",
+        against="algorithm=diloco&slow=3:3&seconds=0.1",
+    ),
+    Question(
+        "NoLoCo averages pairs only: is a slow worker a burden to its partner alone?",
+        ("Yes: the other pairs go on", "No: in the end all of them wait"),
+        1,
+        "algorithm=noloco&slow=3:3",
+        "Pairs change at every outer step, so a worker that met the slow one is late for its next partner. Soon all are as "
+        "late as the slow one: the run takes almost three times as long, and they wait for almost half of it.",
+        "seconds",
+        against="algorithm=noloco",
+    ),
+    Question(
+        "Does it take less time if a fragment travels while workers train on?",
+        ("About a quarter less on a slow network", "No: as many bytes must be sent"),
+        0,
+        "algorithm=streaming_diloco&network=1GbE&overlap=8",
+        "Streaming DiLoCo sends about as many bytes as DiLoCo, in two halves. Each half has eight inner steps to arrive, in "
+        "which workers train on: they communicate for 2 % of their time instead of 29 %, and the run takes a quarter less.",
+        "seconds",
+        against="algorithm=diloco&network=1GbE",
+    ),
+    Question(
+        "What does SCAFFOLD pay for its control variates?",
+        ("Nothing: they stay on the worker", "Twice the bytes"),
+        1,
+        "algorithm=scaffold",
+        "Each round a worker sends its control variate with its model, and receives the common one: twice the bytes of "
+        "federated averaging, and on this network a third more time.",
+        "bytes",
+        against="algorithm=scaffold&kind=average",
+    ),
+    Question(
+        "CHOCO sends a tenth of its numbers: may workers go all the way to their neighbours' mean?",
+        ("No: training breaks down", "Yes: they agree sooner"),
+        0,
+        "algorithm=choco&consensus=1",
+        "Workers know their neighbours only by what was sent, which is a tenth and partly out of date. If they go two "
+        "fifths of the way to the mean, training ends above 90 % accuracy; if they go all the way, the errors grow from "
+        "step to step, and it ends below 25 %.",
+        "step",
+        against="algorithm=choco",
+    ),
+)
+"""A question for each of some algorithms, offered while its algorithm is chosen; they are no part of the path."""
+ALL = (*QUESTIONS, *OF_METHODS)
+
+
+def question_of(algorithm: str) -> Question | None:
+    """Return the question that belongs to this algorithm and is no part of the path, or None."""
+    return next((one for one in OF_METHODS if one.experiment.algorithm == algorithm), None)
+
+
 def find_question(experiment: Experiment) -> Question | None:
     """Return the question that this experiment answers, or None."""
     return _by_experiment().get(experiment.key())
@@ -141,4 +215,4 @@ def find_question(experiment: Experiment) -> Question | None:
 
 @cache
 def _by_experiment() -> dict[str, Question]:
-    return {question.experiment.key(): question for question in QUESTIONS}
+    return {question.experiment.key(): question for question in ALL}

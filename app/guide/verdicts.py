@@ -1,4 +1,4 @@
-"""The reader's verdicts on the ten questions, in this session and in the browser, so that they outlast a reload.
+"""The reader's verdicts on the questions, in this session and in the browser, so that they outlast a reload.
 
 A verdict is True or False for a first prediction that was right or wrong, and None for an answer seen without one.
 """
@@ -8,7 +8,7 @@ import json
 import streamlit as st
 
 from app.browser.scripts import script
-from app.guide.questions import QUESTIONS, Question
+from app.guide.questions import ALL, Question
 
 KEY = "verdicts-storage"
 MARKS = {True: "✓", False: "✗"}
@@ -68,4 +68,4 @@ def read(text: object) -> dict[str, bool | None]:
     except ValueError:
         return {}
     given = found if isinstance(found, dict) else {}
-    return {q.query: given[q.query] for q in QUESTIONS if any(given.get(q.query, "") is one for one in SPOKEN)}
+    return {q.query: given[q.query] for q in ALL if any(given.get(q.query, "") is one for one in SPOKEN)}

@@ -8,7 +8,7 @@ import pytest
 
 from app.guide import deck, verdicts
 from app.guide.cards import CARDS
-from app.guide.questions import QUESTIONS, find_question
+from app.guide.questions import ALL, OF_METHODS, QUESTIONS, find_question, question_of
 from app.session import session
 from cluster.waiting.pieces import NETWORK
 from experiments.execution.run import run
@@ -64,6 +64,24 @@ FINDS = {
     "Can training survive the loss of a worker?": (
         lambda now, was: now["steps"] == 200 > was["steps"], lambda now, _: now["accuracy"] > 0.9,
     ),
+    "Two of eight workers lie: can the others still learn?": (
+        lambda _, was: was["held_out_loss"] is None and was["steps"] < 10, lambda now, _: now["accuracy"] > 0.9,
+    ),
+    "Who waits for a slow worker in asynchronous DiLoCo?": (
+        lambda now, was: now["share_wait"] < 0.05 and 0.38 < was["share_wait"] < 0.42, grows("seconds", 0.98, 1.02),
+        grows("samples", 2.7, 3), lambda now, _: 2.7 <= now["staleness_mean"] <= 3,
+    ),
+    "NoLoCo averages pairs only: is a slow worker a burden to its partner alone?": (
+        grows("seconds", 2.8, 3), lambda now, _: 0.45 < now["share_wait"] < 0.5,
+    ),
+    "Does it take less time if a fragment travels while workers train on?": (
+        grows("bytes", 0.95, 1.05), grows("seconds", 0.7, 0.78),
+        lambda now, was: now["share_communicate"] < 0.025 and 0.28 < was["share_communicate"] < 0.3,
+    ),
+    "What does SCAFFOLD pay for its control variates?": (grows("bytes", 2, 2), grows("seconds", 1.3, 1.37)),
+    "CHOCO sends a tenth of its numbers: may workers go all the way to their neighbours' mean?": (
+        lambda now, _: now["accuracy"] < 0.25, lambda _, was: was["accuracy"] > 0.9,
+    ),
 }  # fmt: skip
 DIES = "What happens when a worker dies?"
 RIGHT = {  # the prediction that these figures bear out
@@ -77,17 +95,23 @@ RIGHT = {  # the prediction that these figures bear out
     "Why does a pipeline idle?": "With the batch in one piece, one stage works at a time",
     DIES: "All of them stop",
     "Can training survive the loss of a worker?": "Yes, if the others do not wait for it",
+    "Two of eight workers lie: can the others still learn?": "Yes, if they take medians and not means",
+    "Who waits for a slow worker in asynchronous DiLoCo?": "Hardly anybody",
+    "NoLoCo averages pairs only: is a slow worker a burden to its partner alone?": "No: in the end all of them wait",
+    "Does it take less time if a fragment travels while workers train on?": "About a quarter less on a slow network",
+    "What does SCAFFOLD pay for its control variates?": "Twice the bytes",
+    "CHOCO sends a tenth of its numbers: may workers go all the way to their neighbours' mean?": "No: training breaks down",
 }
 
 
 def test_every_question_is_another_experiment_than_the_others_and_than_what_it_is_compared_with():
-    experiments = [question.experiment.key() for question in QUESTIONS]
-    assert len({*experiments, Experiment().key()}) == len(QUESTIONS) + 1
-    assert all(question.reference != question.experiment and question.axis in AXES for question in QUESTIONS)
+    experiments = [question.experiment.key() for question in ALL]
+    assert len({*experiments, Experiment().key()}) == len(ALL) + 1
+    assert all(question.reference != question.experiment and question.axis in AXES for question in ALL)
 
 
 def test_the_question_of_a_run_is_found_by_its_experiment_only():
-    assert all(find_question(question.experiment) is question for question in QUESTIONS)
+    assert all(find_question(question.experiment) is question for question in ALL)
     assert find_question(Experiment()) is None and find_question(QUESTIONS[0].experiment.change(seed=1)) is None
 
 
@@ -96,7 +120,7 @@ def made(query):
     return run(Experiment.from_query(query))
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.asks)
+@pytest.mark.parametrize("question", ALL, ids=lambda question: question.asks)
 def test_what_a_question_finds_is_so(question):
     now, was = made(question.query), made(question.against)
     assert now.status == ("failed" if question.asks == DIES else "finished")
@@ -205,8 +229,9 @@ def test_a_run_that_the_last_question_pinned_is_no_pin_of_the_reader_that_the_ne
 
 
 def test_the_right_prediction_is_the_one_that_the_figures_bear_out_and_is_first_as_often_as_second():
-    assert {question.asks: question.options[question.right] for question in QUESTIONS} == RIGHT
-    assert sum(question.right for question in QUESTIONS) == len(QUESTIONS) / 2
+    assert {question.asks: question.options[question.right] for question in ALL} == RIGHT
+    for some in (QUESTIONS, OF_METHODS):
+        assert sum(question.right for question in some) == len(some) / 2
 
 
 def test_predictions_are_counted_once_and_the_path_offers_the_next_question(page, stored):
@@ -256,6 +281,21 @@ def test_a_question_is_closed_by_another_run_and_by_a_card(page, stored):
     opened.session_state["workers"] = 2
     opened.run()
     assert not opened.exception and not asks(opened)
+
+
+def test_the_question_of_an_algorithm_is_offered_while_it_is_chosen_and_keeps_the_path_at_ten(page, stored):
+    question = question_of("robust")
+    for experiment in (Experiment(), question.experiment, question.reference):
+        stored(experiment)
+    assert question_of("sync_sgd") is None and "method-question" not in [one.key for one in page().button]
+    opened = page(question.against)
+    opened.button("method-question").click().run()
+    assert f"**{question.asks}**" in [one.value for one in opened.markdown]
+    opened.button(f"predicted-{question.right}").click().run()
+    assert not opened.exception and opened.session_state.asked == question.experiment
+    assert any("Right" in info.value and question.finds in info.value for info in opened.info)
+    assert opened.session_state.verdicts == verdicts.read(f'{{"{question.query}": true}}') == {question.query: True}
+    assert len(squares(opened)) == 10 and opened.button("path-next").label.endswith(QUESTIONS[0].asks)
 
 
 def test_each_square_opens_its_question(page, stored):
