@@ -2,7 +2,7 @@
 
 from math import ceil, log2
 
-from lessons.compression.experiments import CODES, PLAIN, RATES, SIGNS, losses_by_rate
+from lessons.compression.experiments import CODES, PLAIN, RATES, SIGNS, losses_by_rate, unlike_loss
 
 MESSAGES = {
     "the hundredth": "top_k", "the sign": "one_bit", "a hundredth": "random_k", "each number, rounded at": "terngrad",
@@ -84,3 +84,17 @@ def pays(run, bandwidth: float, codec: str) -> str:
     )  # fmt: skip
     gain = plain / coded
     return "slower" if gain < 1 else "little" if gain < 1.8 else "twice" if gain < 2.5 else "much"
+
+
+SENT = {
+    "It throws": "the largest, the rest thrown away",
+    "It owes": "the largest, the rest owed",
+    "It sends": "the largest difference",
+}
+
+
+def unlike(run, message: str, gradient: str) -> str:
+    """Return where the loss of four workers with unlike data ends at a constant rate, if a message is one number."""
+    sent = next(name for begins, name in SENT.items() if message.startswith(begins))
+    loss = unlike_loss(run, sent, 0.4, **({} if gradient == "exact" else {"noise": 1, "points": 4096}))
+    return "optimum" if loss < 1e-6 else "floor" if loss < 0.3 else "sticks"

@@ -6,7 +6,7 @@ from math import inf, sqrt
 import numpy as np
 
 from algorithms.compression import qsgd
-from lessons.figure import Look, column, figure, interior, ratio, value
+from lessons.figure import Look, column, figure, interior, is_falling, ratio, value
 from tracing import COMMUNICATE, COMPUTE, UPDATE
 
 BIASED = ("one_bit", "power_sgd", "top_k", "threshold")
@@ -466,3 +466,77 @@ def feedback_under_adam(run):
             losses = losses_by_rate(run, rates, update=update, **code)
             rate = interior(losses)
             yield {"optimizer": optimizer, "sent": sent, "rate": rate, "loss": losses[rate]}
+
+
+FIVE = (0.05, 0.1, 0.2, 0.4, 0.8)
+UNLIKE = {
+    "workload": "quadratic", "dimension": 10, "condition": 10, "start": 0, "points": 128, "kinds": 4, "apart": 2,
+    "unequal": 5, "workers": 4, "steps": 400, "evaluations": 400, "precision": "float64", "network": "ideal",
+}  # fmt: skip
+ONE_IN_TEN = {
+    "whole gradients": {},
+    "the largest, the rest thrown away": {"compression": "top_k", "density": 0.1, "error_feedback": False},
+    "the largest, the rest owed": {"compression": "top_k", "density": 0.1},
+    "the largest difference": {"compression": "ef21", "density": 0.1},
+}
+
+
+def unlike_loss(run, sent, rate, **values):
+    """Return the mean loss of the last 100 of 400 steps on four quadratics that differ."""
+    return float(run(learning_rate=rate, **UNLIKE | ONE_IN_TEN[sent] | values).evaluations["loss"][-100:].mean())
+
+
+@figure(
+    "What should be sent if the workers' data differ?",
+    source="Richtarik, Sokolov & Fatkhullin, 2021; on these quadratics the figures are ours",
+    claims={
+        "with the rest thrown away, no rate ends below a third of the loss at the start": lambda rows: (
+            min(column(rows, "loss", sent="the largest, the rest thrown away")) > 1.674 / 3
+        ),
+        "with the rest owed, the best rate is in between, and ends above 0.001": lambda rows: (
+            interior({row["rate"]: row["loss"] for row in rows if row["sent"] == "the largest, the rest owed"}) > 0
+            and min(column(rows, "loss", sent="the largest, the rest owed")) > 1e-3
+        ),
+        "with the largest difference, the largest rate ends lowest, below 1e-12": lambda rows: (
+            is_falling(column(rows, "loss", sent="the largest difference"))
+            and column(rows, "loss", sent="the largest difference")[-1] < 1e-12
+        ),
+        "at every rate it ends less than three times above whole gradients": lambda rows: all(
+            ratio(rows, "loss", sent=("the largest difference", "whole gradients"), rate=rate) < 3 for rate in FIVE
+        ),
+    },
+    look=Look("rate", ("loss",), "sent", log="xy", title="loss after 400 steps, above the optimum's"),
+)
+def unlike_gradients(run):
+    """Four workers, each in a bowl of its own with ten parameters, and exact gradients. A message is one number of ten.
+
+    The bowls' centres are -3, -1, 1 and 3, and the first is five times as steep as the last. The loss is the mean of
+    the last 100 steps; it begins at 1.67. Nothing is random.
+    """
+    for sent in ONE_IN_TEN:
+        for rate in FIVE:
+            yield {"rate": rate, "sent": sent, "loss": unlike_loss(run, sent, rate)}
+
+
+@figure(
+    "Owe, or send differences, if gradients are those of mini-batches?",
+    source="Fatkhullin, Tyurin & Richtarik, 2023, on noise in EF21; on digits the figures are ours",
+    claims={
+        "each at its own best rate, the largest differences end over twice as high as what is owed": lambda rows: (
+            ratio(rows, "loss", sent=("the largest differences", "the largest, the rest owed")) > 2
+        ),
+    },
+    look=Look("sent", ("loss",), kind="bar", title="training loss"),
+)
+def noisy_beliefs(run):
+    """Digits, 120 steps with mini-batches of 32; a hundredth of the numbers is sent, each at the best of several rates.
+
+    The rates are a factor of two apart, and the best is neither the smallest nor the largest.
+    """
+    for sent, codec, rates in (
+        ("the largest, the rest owed", "top_k", (0.2, 0.4, 0.8, 1.6)),
+        ("the largest differences", "ef21", (0.1, 0.2, 0.4, 0.8)),
+    ):
+        losses = losses_by_rate(run, rates, compression=codec)
+        rate = interior(losses)
+        yield {"sent": sent, "rate": rate, "loss": losses[rate]}

@@ -36,6 +36,7 @@ VARIANTS = [(name, {}) for name in COMPRESSIONS] + [
     ("qsgd", {"levels": 16, "bucket": 100, "norm": "2"}),
     ("power_sgd", {"directions": 1, "warm_start": False}),
     ("top_k", {"density": 1.0}),
+    ("ef21", {"density": 0.2}),
     ("random_k", {"error_feedback": False, "density": 0.2}),
     ("dgc", {"clipping": 0.5, "density_steps": 1, "nesterov_correction": True}),
 ]
@@ -208,7 +209,10 @@ def test_what_all_are_told_and_what_each_keeps_are_all_means_together(name, rank
     np.testing.assert_allclose(told[0] + sum(kept) / ranks, given, rtol=0, atol=1e-11 * np.abs(given).max())
 
 
-@pytest.mark.parametrize("variant", [("top_k", {"density": 1.0}), ("dgc", {"density": 1.0, "momentum_correction": 0})])
+@pytest.mark.parametrize(
+    "variant",
+    [("top_k", {"density": 1.0}), ("ef21", {"density": 1.0}), ("dgc", {"density": 1.0, "momentum_correction": 0})],
+)
 def test_with_everything_sent_it_is_the_mean(variant):
     (told, *_), _ = results(streamed(variant), 3)
     means = np.mean([gradients(rank, 4) for rank in range(3)], axis=0)
@@ -359,7 +363,7 @@ def test_a_method_that_says_so_moves_fewer_bytes(algorithm):
 
 
 VECTORS = {"bf16": 0, "int8": 1.25, "one_bit": 1.25, "sign": 1, "terngrad": 0, "qsgd": 0, "power_sgd": 1.01, "top_k": 1,
-           "random_k": 1, "threshold": 2, "dgc": 2}  # fmt: skip
+           "ef21": 2, "random_k": 1, "threshold": 2, "dgc": 2}  # fmt: skip
 """What a rank of four keeps, as a multiple of the gradient: errors, an owner's share of them, averages, Q, words."""
 
 
