@@ -70,3 +70,10 @@ def settles(run, often: str) -> str:
     period = {"in every step": 1, "every 20 steps": 20, "every 200 steps": 200}[often]
     where = float(run(algorithm="local_sgd", period=period, **unlike.UNLIKE).parameters[0])
     return "optimum" if abs(where + 2 / 3) < 0.02 else "middle" if abs(where) < 0.05 else "between"
+
+
+def correction(run, period: int, correct: str) -> float:
+    """Return where two workers with different data settle at a rate of 0.5."""
+    kind = "average" if correct.startswith("Nothing") else "scaffold"
+    values = unlike.UNLIKE | {"learning_rate": 0.5, "steps": 60 * period, "precision": "float64"}
+    return float(run(algorithm="scaffold", kind=kind, period=period, evaluations=1, **values).parameters[0])
