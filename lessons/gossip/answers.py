@@ -7,7 +7,7 @@ import numpy as np
 from algorithms.decentralized.gossipgrad import Settings as Gossip
 from algorithms.decentralized.gossipgrad import partners
 from algorithms.parts.topology import mixing, ring, spectral_gap
-from lessons.gossip import experiments
+from lessons.gossip.experiments import PEERS, agreement, gradients, less, pairs, waiting
 
 
 def latency(run, workers: int) -> float:
@@ -27,7 +27,7 @@ def tenth(run, workers: int) -> float:
 
 def apart(run, graph: str) -> str:
     """Return whether workers on a graph are nearer to their mean, or farther from it, than on a ring."""
-    distance = {name: experiments.apart(run, name)[1] for name in ("ring", graph.split()[0])}
+    distance = {name: agreement.apart(run, name)[1] for name in ("ring", graph.split()[0])}
     ratio = distance[graph.split()[0]] / distance["ring"]
     return "nearer" if ratio < 0.8 else "alike" if ratio < 1.25 else "farther"
 
@@ -45,7 +45,7 @@ def raw(run, graph: str) -> str:
     """Return how the distance between neighbours changes if they exchange gradients and never average."""
     names = {"a ring": "ring", "a 4 x 4 torus": "torus", "the complete graph": "complete"}
     weights = "one" if graph in names else "lazy"
-    distance = experiments.raw(run, names.get(graph, "ring"), 16, weights=weights)["spread"]
+    distance = gradients.raw(run, names.get(graph, "ring"), 16, weights=weights)["spread"]
     early, middle, late = (float(distance[step]) for step in (80, 160, 240))
     if late < 1e-20:
         return "none"
@@ -54,17 +54,38 @@ def raw(run, graph: str) -> str:
 
 def slow(run, times: int, method: str) -> float:
     """Return the mean mini-batches per worker when one of eight is slow, in the time in which D-PSGD takes 100."""
-    end = run(algorithm="dpsgd", steps=100, evaluations=1, **experiments.ON_A_RING).summary["seconds"]
+    end = run(algorithm="dpsgd", steps=100, evaluations=1, **waiting.ON_A_RING).summary["seconds"]
     if method.startswith("D"):
-        done = run(algorithm="dpsgd", steps=100, evaluations=1, slow=f"7:{times}", **experiments.ON_A_RING)
+        done = run(algorithm="dpsgd", steps=100, evaluations=1, slow=f"7:{times}", **waiting.ON_A_RING)
     else:
-        done = run(algorithm="adpsgd", seconds=end, evaluations=1, slow=f"6:{times}", **experiments.ON_A_RING)
-    return float(experiments.count_batches(done, end).mean())
+        done = run(algorithm="adpsgd", seconds=end, evaluations=1, slow=f"6:{times}", **waiting.ON_A_RING)
+    return float(waiting.count_batches(done, end).mean())
 
 
 def lost(run, method: str) -> str:
     """Return what happens to the others when a worker is lost."""
-    whole, left = experiments.run_with_loss(run, experiments.PEERS[method.split()[0]])
+    whole, left = waiting.run_with_loss(run, PEERS[method.split()[0]])
     if left.status == "failed":
         return "stop"
     return "on" if left.summary["held_out_loss"] < 1.1 * whole.summary["held_out_loss"] else "worse"
+
+
+def differences(run, what: str) -> str:
+    """Return what becomes of the distance between workers that only gossip, with messages of a tenth of the numbers."""
+    sent = less.DIFFERENCE if what.startswith("the difference") else less.LARGEST
+    distance = less.gossip(run, sent, 0.3 if "three tenths" in what else 1.0)
+    kept = distance[100] / distance[0]
+    return "agree" if kept < 1e-4 else "stop" if kept < 1 else "apart"
+
+
+def in_pairs(run, late: str) -> str:
+    """Return how much time outer steps in pairs take, compared with a sum of all."""
+    in_twos, in_sum = (pairs.step_time(run, method, OUTER[late], collective="ring") for method in ("noloco", "diloco"))
+    return "same" if in_twos > 0.95 * in_sum else "less" if in_twos > 0.5 * in_sum else "half"
+
+
+OUTER = {
+    "all are late now and then, and messages take no time": {"jitter": "exponential"},
+    "worker 7 is three times as slow as the others, and messages take no time": {"slow": "7:3"},
+    "nobody is late, and a message takes as long as ten steps": {"latency": 7.7e-5},
+}

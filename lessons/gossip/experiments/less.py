@@ -1,0 +1,118 @@
+"""What neighbours can send instead of whole models."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from algorithms.decentralized import choco, dpsgd
+from algorithms.parts.topology import mixing, neighbours
+from lessons.figure import Look, column, figure, interior, ratio, value
+
+EIGHT = {"workers": 8, "topology": "ring", "network": "ideal"}
+WHOLE, LARGEST, DIFFERENCE = "whole models", "the largest tenth", "the largest tenth of the difference (CHOCO)"
+
+
+class Still:
+    """A task with another start and no gradients: its workers only gossip."""
+
+    def __init__(self, task, start):
+        self._task, self._start = task, start
+
+    def __getattr__(self, name):
+        return getattr(self._task, name)
+
+    def start(self):
+        return self._start.copy()
+
+    def gradient(self, w):
+        return 0.0, np.zeros_like(w)
+
+
+def send_the_largest(comm, task, s):
+    """Move towards the neighbours' mean as CHOCO does, but send the largest elements of the model itself."""
+    graph = neighbours(s.topology, comm.size, s.edges)
+    share, others = mixing(graph)[comm.rank], graph[comm.rank]
+    x = task.start()  # (d,)
+    k = max(1, round(s.fraction * len(x)))
+    for _ in task.steps(together=True):
+        q = np.zeros_like(x)
+        largest = np.argsort(-np.abs(x), kind="stable")[:k]
+        q[largest] = x[largest]
+        for other in others:
+            comm.send(q, other)
+        x += s.consensus * ((share[comm.rank] - 1) * q + sum(share[other] * comm.recv(other) for other in others))
+        task.report(x)
+    return x
+
+
+def gossip(run, sent, consensus, steps=100):
+    """Return the mean squared distance from the mean after each step, of eight workers that start at random vectors."""
+    starts = np.random.default_rng([run.seed, 8]).standard_normal((8, 50))
+    worker = {WHOLE: dpsgd.worker, LARGEST: send_the_largest, DIFFERENCE: choco.worker}[sent]
+    values = {"algorithm": "dpsgd"} if sent == WHOLE else {"algorithm": "choco", "consensus": consensus}
+    values |= {"workload": "quadratic", "dimension": 50, "batch": 1, "points": 8, "precision": "float64"}
+    values |= {"steps": steps + 1, "evaluations": steps + 1, "learning_rate": 0.1} | EIGHT
+    done = run(worker_override=lambda comm, task, s: worker(comm, Still(task, starts[comm.rank]), s), **values)
+    return [float(np.square(starts - starts.mean(0)).sum(1).mean()), *done.evaluations["spread"][1:].tolist()]
+
+
+CONSENSUS = {WHOLE: (1.0,), LARGEST: (0.4, 0.7, 1.0), DIFFERENCE: (0.2, 0.3, 0.4)}
+
+
+@figure(
+    "Do neighbours agree if they send only the largest tenth?",
+    source="Koloskova, Stich & Jaggi, 2019; the figures are ours",
+    claims={
+        "with the largest of a model it stops: 40 steps more take less than half of it away": lambda rows: (
+            2 * value(rows, "apart", sent=LARGEST, steps=100) > value(rows, "apart", sent=LARGEST, steps=60)
+        ),
+        "and it stops above a fiftieth of the distance at the start": lambda rows: (
+            value(rows, "apart", sent=LARGEST, steps=100) > value(rows, "apart", sent=LARGEST, steps=0) / 50
+        ),
+        "with differences, every 20 steps more than halve the distance": lambda rows: all(
+            2 * after < before for before, after in pairwise(column(rows, "apart", sent=DIFFERENCE))
+        ),
+        "with whole models it shrinks faster still": lambda rows: all(
+            value(rows, "apart", sent=WHOLE, steps=steps) < value(rows, "apart", sent=DIFFERENCE, steps=steps)
+            for steps in (20, 40, 60, 80, 100)
+        ),
+    },
+    look=Look("steps", ("apart",), "sent", log="y", title="mean squared distance from the mean"),
+)
+def compressed_gossip(run):
+    """Eight workers on a ring begin with random vectors of 50 numbers and only gossip: there are no gradients.
+
+    Two of the three send five numbers, each at the best of three consensus steps. The largest of a model may take a
+    whole step; of differences, larger steps than 0.4 drive the workers apart.
+    """
+    for sent, tried in CONSENSUS.items():
+        distances = [gossip(run, sent, consensus) for consensus in tried]
+        best = min(distances, key=lambda distance: distance[100])
+        for steps in range(0, 101, 20):
+            yield {"sent": sent, "steps": steps, "apart": best[steps]}
+
+
+@figure(
+    "Do neighbours train as well with a fifth of the bytes?",
+    source="Koloskova, Lin, Stich & Jaggi, 2020; on digits the figures are ours",
+    claims={
+        "CHOCO sends a fifth of the bytes of D-PSGD": lambda rows: (
+            abs(ratio(rows, "megabytes", method=("CHOCO", "D-PSGD")) - 0.2) < 0.005
+        ),
+        "with each at its own best rate, its loss is less than 15 % higher": lambda rows: (
+            ratio(rows, "loss", method=("CHOCO", "D-PSGD")) < 1.15
+        ),
+    },
+    look=Look("method", ("loss",), kind="bar", title="held-out loss"),
+)
+def fewer_bytes(run):
+    """Digits, eight workers on a ring, 150 steps, each at its own best of four rates a factor of two apart."""
+    small = {"hidden": "32", "batch": 16, "steps": 150, "evaluations": 1} | EIGHT
+    for method, values in {
+        "D-PSGD": {"algorithm": "dpsgd"},
+        "CHOCO": {"algorithm": "choco", "fraction": 0.1, "consensus": 0.3},
+    }.items():
+        tried = {rate: run(learning_rate=rate, **small, **values).summary for rate in (0.2, 0.4, 0.8, 1.6)}
+        losses = {rate: summary["held_out_loss"] for rate, summary in tried.items()}
+        best = interior({rate: np.inf if loss is None else loss for rate, loss in losses.items()})
+        yield {"method": method, "rate": best, "loss": losses[best], "megabytes": tried[best]["bytes"] / 1e6}
