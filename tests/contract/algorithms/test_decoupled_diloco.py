@@ -221,7 +221,7 @@ def test_a_worker_that_returns_is_waited_for_even_if_the_answer_takes_longer_tha
     far = Network(Link(0.004, 1e9), Link(0.004, 1e9))  # there and back in 32 steps
     run = trained(settings={"quorum": 4}, fails=True, network=far, crash={2: 0.05}, back={2: 0.1})
     assert run.outcome.error is None
-    assert all(0 < steps for steps in steps_between(run, 0.13, 0.2))
+    assert all(steps > 0 for steps in steps_between(run, 0.13, 0.2))
 
 
 def test_nobody_trains_without_the_server():
