@@ -64,8 +64,14 @@ class LostRanks(FaultSetting):
 
 def _from_text(kind: type[FaultSetting]) -> Any:
     """Return the type of a knob that is a `kind` in Python and text elsewhere."""
-    read = BeforeValidator(lambda value: kind.read(value) if isinstance(value, str) else value)
-    return Annotated[kind, read, PlainSerializer(lambda setting: setting.text), WithJsonSchema({"type": "string"})]
+
+    def read(value: Any) -> FaultSetting:
+        if not isinstance(value, str | kind):
+            raise ValueError(f"{kind.name} is {str(value)[:60]!r}; it must be text.")
+        return kind.read(value) if isinstance(value, str) else value
+
+    text = PlainSerializer(lambda setting: setting.text), WithJsonSchema({"type": "string"})
+    return Annotated[kind, BeforeValidator(read), *text]
 
 
 Slow, Pause, Crash = map(_from_text, (SlowRanks, PausedRanks, LostRanks))

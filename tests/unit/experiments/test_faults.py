@@ -47,3 +47,9 @@ def test_one_rank_gets_another_fault_and_the_others_keep_theirs():
     assert SlowRanks.read("3:2,1:1.5").with_value(3, 4.0).text == "1:1.5,3:4"
     assert PausedRanks.read("1:0.5-0.8").with_value(1, None).text == ""
     assert LostRanks.read("").with_value(2, (0.1, math.inf)).text == "2:0.1"
+
+
+@pytest.mark.parametrize("value", [3, {"text": "2:3", "by_rank": {"2": 9.0}}, ["2:3"]])
+def test_a_setting_is_read_from_text_alone(value):
+    with pytest.raises(ValueError, match=r"slow is .*; it must be text"):
+        Experiment.of({"slow": value})
