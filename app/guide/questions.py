@@ -140,8 +140,9 @@ OF_METHODS = (
         ("Yes, if they take medians and not means", "No: every step contains the lies"),
         0,
         "algorithm=robust&workers=8&liars=2",
-        "Liars send their gradients reversed and ten times as long. A mean follows them, and training diverges within ten "
-        "steps. The median of each number ignores the two extremes, and training ends above 90 % accuracy.",
+        "Liars send their gradients reversed and ten times as long. A mean follows them, and training diverges "
+        "within ten steps. The median of each number ignores extremes, and training ends above 90 % "
+        "accuracy.",
         "step",
         against="algorithm=robust&workers=8&liars=2&aggregate=mean",
     ),
@@ -150,10 +151,10 @@ OF_METHODS = (
         ("Everybody, at every visit to the server", "Hardly anybody"),
         1,
         "algorithm=async_diloco&slow=3:3&seconds=0.1",
-        "In DiLoCo all workers wait at each outer step for the one that is three times slower: two fifths of their time. "
-        "In asynchronous DiLoCo each visits the server when it is ready, and in the same tenth of a second they process "
-        "almost three times as many samples. The price is staleness: the server moves almost three times between a "
-        "worker's visits.",
+        "In DiLoCo all workers wait at each outer step for the one that is three times slower: two fifths of their "
+        "time. In asynchronous DiLoCo each visits the server when it is ready, and in the same tenth of a second "
+        "they process almost three times as many samples. The price is staleness: the server moves almost three "
+        "times between a worker's visits.",
         "seconds",
         against="algorithm=diloco&slow=3:3&seconds=0.1",
     ),
@@ -162,8 +163,8 @@ OF_METHODS = (
         ("Yes: the other pairs go on", "No: in the end all of them wait"),
         1,
         "algorithm=noloco&slow=3:3",
-        "Pairs change at every outer step, so a worker that met the slow one is late for its next partner. Soon all are as "
-        "late as the slow one: the run takes almost three times as long, and they wait for almost half of it.",
+        "Pairs change at every outer step, so a worker that met the slow one is late for its next partner. Soon all "
+        "are as late as the slow one: the run takes almost three times as long, and they wait for almost half of it.",
         "seconds",
         against="algorithm=noloco",
     ),
@@ -172,8 +173,9 @@ OF_METHODS = (
         ("About a quarter less on a slow network", "No: as many bytes must be sent"),
         0,
         "algorithm=streaming_diloco&network=1GbE&overlap=8",
-        "Streaming DiLoCo sends about as many bytes as DiLoCo, in two halves. Each half has eight inner steps to arrive, in "
-        "which workers train on: they communicate for 2 % of their time instead of 29 %, and the run takes a quarter less.",
+        "Streaming DiLoCo sends about as many bytes as DiLoCo, in two halves. Each half has eight inner steps to "
+        "arrive, in which workers train on: they communicate for 2 % of their time instead of 29 %, and the run "
+        "takes a quarter less.",
         "seconds",
         against="algorithm=diloco&network=1GbE",
     ),
@@ -182,19 +184,19 @@ OF_METHODS = (
         ("Nothing: they stay on the worker", "Twice the bytes"),
         1,
         "algorithm=scaffold",
-        "Each round a worker sends its control variate with its model, and receives the common one: twice the bytes of "
-        "federated averaging, and on this network a third more time.",
+        "Each round a worker sends its control variate with its model, and receives the common one: twice the bytes "
+        "of federated averaging, and on this network a third more time.",
         "bytes",
         against="algorithm=scaffold&kind=average",
     ),
     Question(
-        "CHOCO sends a tenth of its numbers: may workers go all the way to their neighbours' mean?",
+        "CHOCO sends a tenth: may workers go all the way to their neighbours' mean?",
         ("No: training breaks down", "Yes: they agree sooner"),
         0,
         "algorithm=choco&consensus=1",
-        "Workers know their neighbours only by what was sent, which is a tenth and partly out of date. If they go two "
-        "fifths of the way to the mean, training ends above 90 % accuracy; if they go all the way, the errors grow from "
-        "step to step, and it ends below 25 %.",
+        "Workers know their neighbours only by what was sent, which is a tenth and partly out of date. If they go "
+        "two fifths of the way to the mean, training ends above 90 % accuracy; if they go all the way, the errors "
+        "grow from step to step, and it ends below 25 %.",
         "step",
         against="algorithm=choco",
     ),

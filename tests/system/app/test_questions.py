@@ -79,7 +79,7 @@ FINDS = {
         lambda now, was: now["share_communicate"] < 0.025 and 0.28 < was["share_communicate"] < 0.3,
     ),
     "What does SCAFFOLD pay for its control variates?": (grows("bytes", 2, 2), grows("seconds", 1.3, 1.37)),
-    "CHOCO sends a tenth of its numbers: may workers go all the way to their neighbours' mean?": (
+    "CHOCO sends a tenth: may workers go all the way to their neighbours' mean?": (
         lambda now, _: now["accuracy"] < 0.25, lambda _, was: was["accuracy"] > 0.9,
     ),
 }  # fmt: skip
@@ -100,7 +100,7 @@ RIGHT = {  # the prediction that these figures bear out
     "NoLoCo averages pairs only: is a slow worker a burden to its partner alone?": "No: in the end all of them wait",
     "Does it take less time if a fragment travels while workers train on?": "About a quarter less on a slow network",
     "What does SCAFFOLD pay for its control variates?": "Twice the bytes",
-    "CHOCO sends a tenth of its numbers: may workers go all the way to their neighbours' mean?": "No: training breaks down",
+    "CHOCO sends a tenth: may workers go all the way to their neighbours' mean?": "No: training breaks down",
 }
 
 
