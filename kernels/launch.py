@@ -18,15 +18,13 @@ MAX_BLOCKS = 4096
 def elementwise(function: Callable) -> Callable:
     """Compile a kernel that treats each element alone, and return the function that launches it on its arrays.
 
-    Arrays of several axes reach it as vectors on the same memory. It raises ValueError if sizes differ, or if such an
-    array is strided.
+    It raises ValueError if their shapes differ.
     """
     kernel = cuda.jit(function)
 
     @wraps(function)
     def launch(*args):
-        given = [flatten(x)[0] if getattr(x, "ndim", 0) > 1 else x for x in args]
-        kernel[over(*(x for x in given if getattr(x, "ndim", 0)))](*given)
+        kernel[over(*(x for x in args if getattr(x, "ndim", 0)))](*args)
 
     return launch
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import elementwise
+from kernels.launch import flatten, over
 from kernels.layers.gelu_forward import A, B
 
 FLOPS, WORDS = 12, 4
@@ -35,8 +35,13 @@ def cpu(dz, dy, z, y):
         dz[i] = element(dy[i], z[i], y[i], kind(A), kind(B), kind(1), kind(0.5))
 
 
-@elementwise
-def gpu(dz, dy, z, y):
+@cuda.jit
+def _launch(dz, dy, z, y):
     kind = dz.dtype.type
     for i in range(cuda.grid(1), dz.size, cuda.gridsize(1)):
         dz[i] = element(dy[i], z[i], y[i], kind(A), kind(B), kind(1), kind(0.5))
+
+
+def gpu(dz, dy, z, y):
+    dz, dy, z, y = flatten(dz, dy, z, y)
+    _launch[over(dz, dy, z, y)](dz, dy, z, y)

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import elementwise
+from kernels.launch import flatten, over
 from kernels.layers.exponential import exp
 
 FLOPS, WORDS = 12, 2
@@ -43,8 +43,13 @@ def cpu(y, z):
         y[i] = element(z[i], exp(power(z[i], kind(A), kind(B))), kind(1))
 
 
-@elementwise
-def gpu(y, z):
+@cuda.jit
+def _launch(y, z):
     kind = y.dtype.type
     for i in range(cuda.grid(1), y.size, cuda.gridsize(1)):
         y[i] = element(z[i], math.exp(power(z[i], kind(A), kind(B))), kind(1))
+
+
+def gpu(y, z):
+    y, z = flatten(y, z)
+    _launch[over(y, z)](y, z)

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import elementwise
+from kernels.launch import flatten, over
 
 FLOPS, WORDS = 1, 3
 
@@ -31,7 +31,12 @@ def cpu(dz, dy, y):
         dz[i] = element(dy[i], y[i])
 
 
-@elementwise
-def gpu(dz, dy, y):
+@cuda.jit
+def _launch(dz, dy, y):
     for i in range(cuda.grid(1), dz.size, cuda.gridsize(1)):
         dz[i] = element(dy[i], y[i])
+
+
+def gpu(dz, dy, y):
+    dz, dy, y = flatten(dz, dy, y)
+    _launch[over(dz, dy, y)](dz, dy, y)

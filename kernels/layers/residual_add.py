@@ -9,7 +9,7 @@ Source: He et al., Deep Residual Learning for Image Recognition, CVPR 2016.
 
 from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import elementwise
+from kernels.launch import flatten, over
 
 FLOPS, WORDS = 2, 3
 
@@ -31,8 +31,13 @@ def cpu(y, x, a, scale):
         y[i] = element(x[i], a[i], factor)
 
 
-@elementwise
-def gpu(y, x, a, scale):
+@cuda.jit
+def _launch(y, x, a, scale):
     factor = y.dtype.type(scale)
     for i in range(cuda.grid(1), y.size, cuda.gridsize(1)):
         y[i] = element(x[i], a[i], factor)
+
+
+def gpu(y, x, a, scale):
+    y, x, a = flatten(y, x, a)
+    _launch[over(y, x, a)](y, x, a, scale)

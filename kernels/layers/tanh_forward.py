@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.compiled import exact, flat, length
 from kernels.gpu import cuda
-from kernels.launch import elementwise
+from kernels.launch import flatten, over
 from kernels.layers.exponential import tanh
 
 FLOPS, WORDS = 10, 2
@@ -28,7 +28,12 @@ def cpu(y, z):
         y[i] = tanh(z[i])
 
 
-@elementwise
-def gpu(y, z):
+@cuda.jit
+def _launch(y, z):
     for i in range(cuda.grid(1), y.size, cuda.gridsize(1)):
         y[i] = math.tanh(z[i])
+
+
+def gpu(y, z):
+    y, z = flatten(y, z)
+    _launch[over(y, z)](y, z)
