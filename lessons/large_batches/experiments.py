@@ -338,20 +338,25 @@ def rescaled_steps(run):
 
 
 def _best(run, problem, rule):
-    """Return the best of five rates, which is neither the lowest nor the highest of them, and the held-out loss."""
+    """Return the best rate and its held-out loss. Five rates are tried, and more while the best one is at an end."""
+    lowest = LOWEST_TRIED[problem][rule]
+    losses = {rate: _held_out(run, problem, rule, rate) for rate in (lowest * 2**notch for notch in range(5))}
+    while (best := min(losses, key=losses.get)) in (min(losses), max(losses)):
+        beyond = best / 2 if best == min(losses) else best * 2
+        losses[beyond] = _held_out(run, problem, rule, beyond)
+    return best, losses[best]
+
+
+def _held_out(run, problem, rule, rate):
+    """Return the held-out loss, infinite if training fails."""
     batch = int(problem.split(", ", 1)[1].replace(",", ""))
     text = {"workload": "text", "width": 16, "heads": 2, "depth": 1, "steps": 40}
     values = text if problem.startswith("text") else {"hidden": "32", "epochs": 20}
-    losses = {}
-    for notch in range(5):
-        rate = LOWEST_TRIED[problem][rule] * 2**notch
-        done = run(
-            **values, **RULES[rule], algorithm="lamb", workers=1, batch=batch, base_batch=batch, learning_rate=rate,
-            warm_up="none", evaluations=2,
-        )  # fmt: skip
-        losses[rate] = np.inf if (loss := done.summary["held_out_loss"]) is None else loss
-    best = interior(losses)
-    return best, losses[best]
+    done = run(
+        **values, **RULES[rule], algorithm="lamb", workers=1, batch=batch, base_batch=batch, learning_rate=rate,
+        warm_up="none", evaluations=2,
+    )  # fmt: skip
+    return np.inf if (loss := done.summary["held_out_loss"]) is None else loss
 
 
 def rescaled(rows, rule):
