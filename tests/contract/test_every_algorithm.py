@@ -92,6 +92,7 @@ VARIANTS = [(name, {}) for name in NAMES] + [
     ("async_svrg", {"reading": "consistent", "average": True}),
     ("async_svrg", {"reading": "inconsistent", "passes": 1}),
     ("dpsgd", {"mix": "after", "topology": "complete"}),
+    ("gradient_tracking", {"mix": "before", "topology": "star", "learning_rate": 0.05}),
     ("choco", {"fraction": 0.5, "topology": "complete"}),
     ("choco", {"fraction": 1, "consensus": 0.7}),
     ("gossipgrad", {"mode": "gradient", "rotate": False}),

@@ -118,9 +118,9 @@ def unlike_neighbours(run):
         for seats, at in SEATS.items():
             edges = [(at[i], at[j]) for i, others in enumerate(neighbours(graph, 16)) for j in others if i < j]
             seated = ",".join(f"{i}-{j}" for i, j in edges)
-            values = {"algorithm": "dpsgd", "workers": 16, "edges": seated, "learning_rate": 0.1, "steps": 300}
+            values = {"workers": 16, "edges": seated, "learning_rate": 0.1, "steps": 300}
             values |= {"evaluations": 2, "network": "ideal", **UNLIKE}
-            done, tracked = run(**values), run(worker_override=_tracking, **values)
+            done, tracked = (run(algorithm=name, mix="before", **values) for name in ("dpsgd", "gradient_tracking"))
             w = mixing(neighbours("ring", 16, seated))
             fixed = [np.linalg.solve(np.eye(16) - w + rate * np.diag(h), rate * h * centres) for rate in (0.1, 0.1 / 3)]
             yield {
@@ -132,26 +132,6 @@ def unlike_neighbours(run):
                 "a third of the rate": float(fixed[1].mean()),
                 "optimum": float(h @ centres / h.sum()),
             }
-
-
-def _tracking(comm, task, s):
-    """Gradient tracking: DIGing of Nedic, Olshevsky & Shi, 2017. Train like a worker of D-PSGD, but along y.
-
-    It starts as the worker's own gradient and is mixed as x is; then each new gradient adds its change from the last.
-    """
-    graph = neighbours(s.topology, comm.size, s.edges)
-    share = mixing(graph)[comm.rank]
-    x, last, y = task.start(), 0.0, 0.0  # (d,) from the first step on
-    for _ in task.steps(together=True):
-        _, g = task.gradient(x)
-        y, last = y + g - last, g.copy()
-        both = np.stack([x, y])
-        for other in graph[comm.rank]:
-            comm.send(both, other)
-        mixed = share[comm.rank] * both + sum(share[other] * comm.recv(other) for other in graph[comm.rank])
-        x, y = mixed[0] - s.learning_rate * y, mixed[1]
-        task.report(x)
-    return x
 
 
 def off(rows, **where):

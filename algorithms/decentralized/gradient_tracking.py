@@ -1,0 +1,106 @@
+"""Gradient tracking gossips gradients too, so workers with unlike data meet at the optimum at a constant rate.
+
+Next to its model x_i each worker keeps y_i, an estimate of the mean gradient of all. It is mixed as the models are,
+takes in how the worker's own gradient has changed, and is what the worker steps along:
+
+    y_i <- sum_j W_ij y_j + g(x_i) - g_i        g_i <- g(x_i)
+    x_i <- sum_j W_ij (x_j - lr y_j)
+
+y_i and g_i start at 0. The sum of all y_i is always that of all g(x_i), so the mean of all x_i moves as synchronous SGD
+would, by the mean gradient. D-PSGD stops where each worker's own gradient balances the pull of its neighbours: as far
+from the optimum as the rate is large and the data are unlike. Here every y_i shrinks to 0 at the optimum, for any rate
+that is small enough, and workers agree exactly. What remains is the noise of the batches.
+
+DIGing mixes `before` the step, x_i <- sum_j W_ij x_j - lr y_i: its messages travel while the gradient is computed. But
+in bowls of curvature h it tolerates only rates below (1 + u)^2 / (2 h), with u the smallest eigenvalue of W: 2 / (9 h)
+on a ring of four, where mixing `after` the step tolerates as much as SGD, 2 / h. The final model is the mean.
+
+Price: degree 2 d elements from every worker in every step, one message delay for any number of workers; two more
+vectors, y and g_i. Staleness: none, but workers disagree.
+Source: Nedic, Olshevsky & Shi, SIAM Journal on Optimization 27(4), 2017, arXiv:1607.03218 (DIGing); Koloskova, Lin &
+Stich, NeurIPS 2021, arXiv:2202.03836 (with the gradients of batches, mixed after the step).
+"""
+
+from typing import Literal
+
+import kernels
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.parts.topology import Topology, custom, mixing, neighbours, same_graph
+
+
+class Settings(Knobs):
+    learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
+    topology: Topology = knob(
+        "ring", "graph of neighbours: ring, torus, exponential, complete, star or random", when={"edges": ("",)}
+    )
+    edges: str = knob("", "custom graph of neighbours as pairs of workers", example="0-1,1-2,2-0")
+    mix: Literal["before", "after"] = knob(
+        "after", "when a worker mixes in its neighbours' models: before or after its own step"
+    )
+
+
+def check(workers, batch, workload, s):
+    if s.edges:
+        custom(workers, s.edges)  # raises if they do not connect all workers
+
+
+def elements_sent(shape, s):
+    graph = neighbours(s.topology, shape.workers, s.edges)
+    return 2 * sum(map(len, graph)) * shape.parameters * shape.steps
+
+
+def notes(e):
+    return same_graph(e.knobs.topology, e.workers, e.knobs.edges)
+
+
+def worker(comm, task, s=Settings()):
+    graph = neighbours(s.topology, comm.size, s.edges)
+    share, others = mixing(graph)[comm.rank], graph[comm.rank]
+    x = task.start()  # (d,)
+    y, last = (kernels.keep(kernels.zeros_like(x)) for _ in range(2))
+
+    def send():
+        for other in others:
+            comm.send((x, y), other)
+
+    def mix_in():
+        kernels.scale(x, share[comm.rank])
+        kernels.scale(y, share[comm.rank])
+        for other in others:
+            for mine, theirs in zip((x, y), comm.recv(other), strict=True):
+                kernels.mix(mine, theirs, 1.0, share[other])
+
+    for _ in task.steps(together=True):
+        if s.mix == "before":
+            send()
+        _, g = task.gradient(x)
+        if s.mix == "before":
+            mix_in()
+        kernels.add(y, g)
+        kernels.residual(y, last)
+        last[:] = g
+        kernels.sgd(x, y, s.learning_rate)
+        if s.mix == "after":
+            send()
+            mix_in()
+        task.report(x)
+    return x
+
+
+ALGORITHM = Algorithm(
+    worker,
+    Settings,
+    check=check,
+    notes=notes,
+    elements_sent=elements_sent,
+    equivalences=(
+        Equivalence("one worker is SGD", to="sgd", exactness="RND"),
+        Equivalence(
+            "on the complete graph it is synchronous SGD",
+            to="sync_sgd",
+            exactness="RND",
+            workers=4,
+            settings={"topology": "complete"},
+        ),
+    ),
+)
