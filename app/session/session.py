@@ -112,6 +112,18 @@ def await_first_curve() -> None:
     under_way()
 
 
+def await_end(seconds: float) -> None:
+    """Wait up to `seconds` for the run in progress to end, and then show it. Call it at the end of a page.
+
+    The page is drawn meanwhile, and a reader who changes something is not kept waiting.
+    """
+    state, deadline = st.session_state, time.monotonic() + seconds
+    while state.get("job") and time.monotonic() < deadline:  # reading the session's state lets such a change in
+        if under_way() is None:
+            st.rerun()
+        time.sleep(0.01)
+
+
 def stop() -> None:
     """Stop the run in progress; its records so far are stored and shown, if it had begun."""
     state = st.session_state

@@ -48,6 +48,7 @@ def page() -> None:
     state = st.session_state
     verdicts.keep()
     chrome.show(state.asked.key() if state.get("asked") else "", ask.number_to_show())
+    session.await_end(live.EVERY)  # a run of a fraction of a second need not wait for the next frame
 
 
 def _show() -> None:

@@ -82,3 +82,19 @@ def test_a_loss_that_is_not_a_number_does_not_take_the_axis_with_it(session):
     state.curve["loss"][-1] = np.nan
     header, _ = unpack(live._panel(state, "loss"))
     assert 2 < header["y"]["most"] < 3
+
+
+def test_a_run_that_ends_while_its_first_frame_is_drawn_is_shown_without_waiting_for_the_next(
+    page, stored, own_folder, monkeypatch
+):
+    from app.session import session
+
+    e = Experiment(steps=5)
+    folder, drawn = stored(e), []
+    draw, pool = live.show, session.pool()
+    monkeypatch.setattr(live, "show", lambda *given: (draw(*given), drawn.append(True)))
+    monkeypatch.setattr(pool, "submit", lambda owner, work: "the job")
+    ended = JobState("finished", folder=folder)
+    monkeypatch.setattr(pool, "state", lambda job: ended if drawn else under_way())
+    opened = page(e.query())
+    assert drawn and opened.session_state["shown"] == str(folder) and opened.session_state["job"] is None
