@@ -23,6 +23,7 @@ BATCHES = 8  # in a pass of all
 SHORT, LONG, PERIOD = 4, 8, 4  # steps, whole periods and passes both
 SETTLED = 48  # steps, of which the second half shows the staleness of those that go on
 TIMES = {"async_svrg": 3}  # as many steps as others: its anchors are three passes apart
+OWN = {"one_bit_adam": {"freeze_step": 1}}  # settings: its costs are those after the freeze
 BATCH = {"hogwild": 12, "async_svrg": 32}  # samples, each an update of its own; all others have 48
 SPLIT = ("distbelief", "hybrid", "tensor", "three_d")  # whose formulas are of layers inside the model
 AUXILIARY = ("dni", "greedy")  # whose own networks have symbols that only a run can tell
@@ -49,7 +50,7 @@ def run(name, workers, steps):
     samples = np.linspace(0.6, 1.2, BATCHES * BATCH.get(name, 48))
     workload = WideChain(np.linspace(0.9, 1, LAYERS), samples, np.float32, 0, WIDTH)
     fields = algorithms.find(name).Settings.model_fields
-    settings = {"learning_rate": 1e-3} | ({"period": PERIOD} if "period" in fields else {})
+    settings = {"learning_rate": 1e-3} | ({"period": PERIOD} if "period" in fields else {}) | OWN.get(name, {})
     steps = steps // SHORT if name == "sandblaster" else steps * TIMES.get(name, 1)
     return train(name, workload, workers, settings, batch=BATCH.get(name, 48), steps=steps)
 
