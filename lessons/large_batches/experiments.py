@@ -313,13 +313,13 @@ LOWEST_TRIED = {  # of five rates, a factor of two apart
     source="You, Gitman & Ginsburg, 2017; You et al., 2020; Nado et al., 2021",
     claims={
         "on digits LAMB ends over a tenth higher than Adam, over three batches": lambda rows: (
-            geometric_mean(rescaled(rows, "LAMB")[:3]) > 1.1
+            geometric_mean(loss_ratios(rows, "LAMB")[:3]) > 1.1
         ),
-        "and over a hundredth higher on text": lambda rows: rescaled(rows, "LAMB")[3] > 1.01,
+        "and over a hundredth higher on text": lambda rows: loss_ratios(rows, "LAMB")[3] > 1.01,
         "on digits LARS ends no more than a sixth lower than SGD, over three batches": lambda rows: (
-            geometric_mean(rescaled(rows, "LARS")[:3]) > 5 / 6
+            geometric_mean(loss_ratios(rows, "LARS")[:3]) > 5 / 6
         ),
-        "and on text within a tenth of SGD": lambda rows: abs(rescaled(rows, "LARS")[3] - 1) < 0.1,
+        "and on text within a tenth of SGD": lambda rows: abs(loss_ratios(rows, "LARS")[3] - 1) < 0.1,
     },
     look=Look("problem", ("ratio",), "rule", kind="bar", title="held-out loss, over that without rescaling"),
 )
@@ -359,7 +359,7 @@ def _held_out(run, problem, rule, rate):
     return np.inf if (loss := done.summary["held_out_loss"]) is None else loss
 
 
-def rescaled(rows, rule):
+def loss_ratios(rows, rule):
     return column(rows, "ratio", rule=rule)
 
 

@@ -423,18 +423,22 @@ GROUPS = {"8 x 1": 8, "4 x 2": 4, "2 x 4": 2, "1 x 8": 1}  # copies x pieces
     source="Zhao et al. (FSDP), VLDB 2023; Wang et al. (ZeRO++), arXiv:2306.10209",
     claims={
         "a copy for each node sends least between the nodes, under a quarter of one copy for all": lambda rows: (
-            sharded(rows, "MB between nodes", "2 x 4") == min(column(rows, "MB between nodes"))
-            and sharded(rows, "MB between nodes", "2 x 4") < 0.25 * sharded(rows, "MB between nodes", "1 x 8")
+            value_of_shards(rows, "MB between nodes", "2 x 4") == min(column(rows, "MB between nodes"))
+            and value_of_shards(rows, "MB between nodes", "2 x 4")
+            < 0.25 * value_of_shards(rows, "MB between nodes", "1 x 8")
         ),
         "it is the fastest, over a fifth faster than the next": lambda rows: (
-            sharded(rows, "ms", "2 x 4") < 0.8 * sorted(column(rows, "ms"))[1]
+            value_of_shards(rows, "ms", "2 x 4") < 0.8 * sorted(column(rows, "ms"))[1]
         ),
         "ZeRO-3 sends as many bytes as one copy for all, and little over half as many between nodes": lambda rows: (
-            abs(sharded(rows, "MB", "1 x 8") / sharded(rows, "MB", "ZeRO-3") - 1) < 1e-3
-            and 0.5 < sharded(rows, "MB between nodes", "ZeRO-3") / sharded(rows, "MB between nodes", "1 x 8") < 0.6
+            abs(value_of_shards(rows, "MB", "1 x 8") / value_of_shards(rows, "MB", "ZeRO-3") - 1) < 1e-3
+            and 0.5
+            < value_of_shards(rows, "MB between nodes", "ZeRO-3") / value_of_shards(rows, "MB between nodes", "1 x 8")
+            < 0.6
         ),
         "each halving of the copies takes a third or more of what a rank holds": lambda rows: all(
-            sharded(rows, "kB", fewer) < 0.74 * sharded(rows, "kB", more) for more, fewer in pairwise(GROUPS)
+            value_of_shards(rows, "kB", fewer) < 0.74 * value_of_shards(rows, "kB", more)
+            for more, fewer in pairwise(GROUPS)
         ),
         "all compute the same loss": lambda rows: all(column(rows, "same loss")),
     },
@@ -465,7 +469,7 @@ def shards_of_a_node(run):
         }
 
 
-def sharded(rows, quantity, name):
+def value_of_shards(rows, quantity, name):
     return value(rows, quantity, **{"copies x pieces": name})
 
 
