@@ -256,7 +256,7 @@ def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(page, ad
     share = page.get_by_role("button", name="Share", exact=True)
     share.press("Enter")
     body = page.get_by_test_id("stPopoverBody")
-    expect(body.locator("code")).to_have_count(2)
+    expect(body.get_by_test_id("stCode")).to_have_count(2)
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     expect(body.get_by_role("button", name="Copy to clipboard")).to_have_count(2)
     for copy in body.get_by_role("button", name="Copy to clipboard").all():
