@@ -157,12 +157,10 @@ def server(comm, task, s):
             training.discard(sender)
             comm.send(None, sender)
         elif isinstance(message, tuple):
-            number, *push = message
-            if number == current:
-                pushes[sender] = push
-        elif message == HELLO:
-            if current:
-                comm.send((current, x), sender)
+            if message[0] == current:
+                pushes[sender] = message[1:]
+        elif message == HELLO and current:
+            comm.send((current, x), sender)
         elif message == current:
             over = True
         if pushes and len(pushes) >= min(s.quorum, len(training)):
@@ -177,40 +175,18 @@ def server(comm, task, s):
     return x
 
 
+OF_ALL = {"quorum": 4, "overlap": 0, "grace": 0, "own_share": 0, "period": 4}
+
 ALGORITHM = Algorithm(
-    worker,
-    Settings,
-    servers=one_server,
-    check=check,
-    notes=notes,
-    deterministic=False,
-    restartable=always,
+    worker, Settings, servers=one_server, check=check, notes=notes, deterministic=False, restartable=always,
     equivalences=(
         Equivalence(
-            "with a quorum of all workers and nothing that travels it is streaming DiLoCo",
-            to="streaming_diloco",
-            exactness="RND",
-            workers=4,
-            to_workers=4,
-            settings={"quorum": 4, "overlap": 0, "grace": 0, "own_share": 0, "period": 4, "outer_momentum": 0.5},
-            to_settings={"overlap": 0, "own_share": 0, "period": 4, "outer_momentum": 0.5},
+            "with a quorum of all workers and nothing that travels it is streaming DiLoCo", to="streaming_diloco",
+            exactness="RND", workers=4, settings=OF_ALL, to_settings={"overlap": 0, "own_share": 0, "period": 4},
         ),
         Equivalence(
-            "in one fragment that overwrites what workers hold it is DiLoCo",
-            to="diloco",
-            exactness="RND",
-            workers=4,
-            to_workers=4,
-            settings={
-                "quorum": 4,
-                "fragments": 1,
-                "overlap": 0,
-                "grace": 0,
-                "own_share": 0,
-                "period": 4,
-                "outer_momentum": 0.5,
-            },
-            to_settings={"period": 4, "outer_momentum": 0.5},
+            "in one fragment that overwrites what workers hold it is DiLoCo", to="diloco",
+            exactness="RND", workers=4, settings=OF_ALL | {"fragments": 1}, to_settings={"period": 4},
         ),
     ),
-)
+)  # fmt: skip
