@@ -175,7 +175,7 @@ def server(comm, task, s):
     return x
 
 
-OF_ALL = {"quorum": 4, "overlap": 0, "grace": 0, "own_share": 0, "period": 4}
+OF_ALL = {"quorum": 4, "overlap": 0, "grace": 0, "own_share": 0, "period": 4, "outer_momentum": 0.9}
 
 ALGORITHM = Algorithm(
     worker, Settings, servers=one_server, check=check, notes=notes, deterministic=False, restartable=always,
