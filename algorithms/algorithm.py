@@ -19,8 +19,8 @@ class Equivalence:
     """A claim that, with these settings and workers, the algorithm ends with the same weights as algorithm `to`.
 
     `claim` is the sentence. Both sides use the same learning rate and, unless `to_workers` is given, the same number of
-    workers, except that a sequential method has one. Equal numbers of workers are compared one by one, otherwise each
-    worker of this side with the single one of the other; the stages of a pipeline hold one model together. `exactness`
+    workers; a sequential method has one. If the numbers are equal, worker i is compared with worker i, otherwise each
+    worker of this side with the only one of the other. The stages of a pipeline together hold one model. `exactness`
     is BIT (identical floats) or RND (equal up to rounding, because only the order of summation differs).
     """
 
@@ -103,17 +103,17 @@ def nothing_sent(shape: Shape, s: Any) -> float:
 
 
 def ring_all_reduces(shape: Shape, s: Any) -> float:
-    """In every step, a gradient all-reduced on a ring."""
+    """Return the elements that ring all-reduces send in a run: one all-reduce of the gradient per step."""
     return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
 def pushes_and_pulls(shape: Shape, s: Any) -> float:
-    """In every step of a worker, a gradient to the server and the parameters back."""
+    """Return the elements that workers and a server send: per worker and step, a gradient and the parameters."""
     return 2 * shape.workers * shape.parameters * shape.steps
 
 
 def boundary_traffic(shape: Shape, s: Any) -> float:
-    """In every step, the activations at each boundary between workers, and their gradients back."""
+    """Return the elements sent across the boundaries between parts of a model: activations, and their gradients."""
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
@@ -126,7 +126,7 @@ def accept(workers: int, batch: int, workload: Any, s: Any) -> None:
 
 
 def check_cut(workers: int, batch: int, workload: Any, s: Any) -> None:
-    """Raise ValueError, with the possible numbers, if the model cannot be cut into a part for each worker."""
+    """Raise ValueError, naming numbers that work, if the model cannot be cut into one part per worker."""
     workload.split(workers)
 
 
@@ -237,7 +237,7 @@ def sequential(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **
 
 
 def parameter_server(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **facts: Any) -> Algorithm:
-    """Declare a method whose workers use one server, which waits for none; `facts` are further fields."""
+    """Declare a method with one server that waits for no worker; `facts` are further fields of `Algorithm`."""
     served = {"servers": one_server, "deterministic": False, "counts_staleness": True, "restartable": always}
     return Algorithm(worker, Settings, **{**served, **facts})
 
@@ -247,6 +247,6 @@ EIGHT_LAYERS = {"model": "residual", "depth": 6, "width": 64, "activation": "tan
 
 
 def cut_model(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **facts: Any) -> Algorithm:
-    """Declare a method whose workers each hold some of the layers; `facts` are further fields of `Algorithm`."""
+    """Declare a method in which each worker holds some of the layers; `facts` are further fields of `Algorithm`."""
     cut = {"data_shards": shared_by_all, "split": one_model, "check": check_cut, "elements_sent": boundary_traffic}
     return Algorithm(worker, Settings, **{"model_defaults": EIGHT_LAYERS, **cut, **facts})

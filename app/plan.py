@@ -26,8 +26,8 @@ LABELS = {"pipe": "pipeline", "micro": "micro-batch", "again": "recomputed", "to
 HELP = {
     "data": "GPUs over which data parallelism splits the batch.",
     "tensor": "GPUs over which each matrix is split.",
-    "pipe": "GPUs of the pipeline; 4x10: ten stages on each of four; zb: gradients of weights wait until a GPU "
-    "would idle (zero bubble).",
+    "pipe": "GPUs of the pipeline. 4x10: ten stages on each of four GPUs; zb: weight gradients are computed when a "
+    "GPU would otherwise be idle (zero bubble).",
     "context": "GPUs over which each sequence is split.",
     "micro": "Sequences in a micro-batch.",
     "shards": "What data-parallel ranks share out: the optimizer's state, gradients too, or all; full/8: in each of "
@@ -60,7 +60,7 @@ def page() -> None:
     st.markdown(INTRODUCTION)
     if request.model == OWN:
         st.info(
-            "Add the model's config.json, as Hugging Face keeps it, in the field under *Model*.",
+            "Upload the model's config.json, in the format of Hugging Face, in the field under *Model*.",
             icon=":material/upload_file:",
         )
         return
@@ -131,12 +131,12 @@ def _parts(answer: LayoutAnswer) -> None:
 
 
 def _pipeline(pipeline: PipelineSketch) -> None:
-    """Draw the pipeline, if that is quick, and link to the page where its costs can be changed."""
+    """Draw the pipeline if drawing it is quick, and link to the page where the reader can change its costs."""
     drawn = schedules.size(pipeline.plan) <= schedules.QUICK
     if drawn:
         components.timeline(_lanes(pipeline), key="plan_pipeline")
     unit = f"One unit of time is a stage's forward pass, {units.seconds(pipeline.forward)}. " * drawn
-    st.caption(f"{unit}{pipeline.remark} [See it on the page of schedules]({_schedule_link(pipeline)}), and change it.")
+    st.caption(f"{unit}{pipeline.remark} [See and change it on the page of schedules]({_schedule_link(pipeline)}).")
 
 
 def _schedule_link(pipeline: PipelineSketch) -> str:

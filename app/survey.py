@@ -27,13 +27,13 @@ WIDTHS = {
 TITLES = {
     "method": "Method", "computation": "Computation", "communication": "Communication", "memory": "Memory",
     "staleness": "Staleness", "sending": "Time to send", "computing": "Time to compute", "idle": "Idle",
-    "late": "Idle if one slow", "waits": "Waits for", "settings": "With",
+    "late": "Idle, one slow", "waits": "Waits for", "settings": "With",
 }  # fmt: skip
 NONE = "–"  # where there is no formula
 HELPS = {
     "staleness": "In updates.",
     "idle": "Share of the time that workers wait, on average, if messages take no time and workers are alike.",
-    "late": "Share of their time that the other workers wait if one takes twice as long as they do.",
+    "late": "Share of time that the other workers wait if one worker takes twice as long as they do.",
     "waits": "What a worker waits for.",
     "settings": "Settings in the formulas, such as the period H.",
     "sending": "If all ports are always busy.",
@@ -106,7 +106,7 @@ def _costs(model: survey.Model, cluster: survey.Cluster) -> None:
         f"{len(kept)} of {len(rows)} methods. {survey.the_step(model, cluster)} Numbers are in float32, at each "
         f"module's settings: FLOPs and bytes of all ranks together, memory (without messages) of the "
         f"worker that uses most; staleness in updates. *Idle* is the share of the workers' time in which they wait, if "
-        f"messages take no time; *{TITLES['late']}* is that of the others if one worker takes twice as long. Tests "
+        f"messages take no time; *{TITLES['late']}* is that share for the others if one takes twice as long. Tests "
         f"check the formulas against runs."
     )
     if not kept:

@@ -253,9 +253,7 @@ def _module() -> None:
 
 
 def _placed(experiment: Experiment) -> Experiment:
-    """Return the experiment on the network and the devices that the reader has chosen on the workbench, if it can run
-    there.
-    """
+    """Return the experiment on the network and devices chosen on the workbench, or as it is if it cannot run there."""
     state = st.session_state
     if chosen.cluster() != "simulated":
         return experiment

@@ -108,9 +108,9 @@ class Comm(Protocol):
         """Return the messages of all ranks, in the order of ranks. They may differ in size."""
 
     def all_to_all(self, parts: Sequence[Message]) -> list[Message]:
-        """Send parts[r] to each rank r. Return the messages of all ranks to this one, in the order of ranks.
+        """Send parts[r] to each rank r. Return what each rank sent to this one, in the order of ranks.
 
-        They may differ in size. Raise ValueError unless there is a part for each rank.
+        Parts may differ in size. Raise ValueError unless there is one for each rank.
         """
 
     def broadcast(self, x: Message, src: int = 0) -> Message:
@@ -187,7 +187,7 @@ def one_for_each(parts: Sequence[Message], size: int) -> list[Message]:
     """Return copies of `parts`. Raise ValueError unless there is one for each of `size` ranks."""
     if len(parts) != size:
         raise ValueError(
-            f"all_to_all needs a part for each of {size} ranks, but got {len(parts)}; send None for no part."
+            f"all_to_all needs one part for each of {size} ranks, but got {len(parts)}; pass None where there is none."
         )
     return [snapshot(part) for part in parts]
 

@@ -154,8 +154,8 @@ NETWORKS: dict[str, Network] = {
     "40GbE cloud": Network(
         link_of(35e-6, 0.51e9, TCP),
         _MEMORY,
-        source="a bad cloud: ports of 40 Gb/s, of which DeepSpeed measured 4.1 Gb/s with iperf, a tenth of "
-        "the 5 GB/s of their name",
+        source="a cloud with 40 Gb/s ports, on which DeepSpeed measured only 4.1 Gb/s with iperf, a tenth of "
+        "the nominal rate",
     ),
     "100GbE": Network(
         link_of(15e-6, 11.7e9, TCP),

@@ -1,6 +1,6 @@
 """GPU side of the kernels: the only access to a CUDA compiler, which is loaded when a kernel is first launched.
 
-A kernel file uses `@cuda.jit`, or `@elementwise` of `kernels/launch.py`, which only registers the function. The first
+A kernel file uses `@cuda.jit`, or `@elementwise` of `kernels/launch.py`; both only register the function. The first
 launch chooses the backend that runs it:
 
     on a GPU                numba-cuda where it is installed (`pip install "lockstep[gpu]"`), else what is built into

@@ -16,9 +16,9 @@ MAX_BLOCKS = 4096
 
 
 def elementwise(function: Callable) -> Callable:
-    """Compile a kernel that treats each element alone, and return the function that launches it on its arrays.
+    """Compile a kernel that computes each element independently, and return the function that launches it.
 
-    It raises ValueError if their shapes differ.
+    The returned function raises ValueError if its arrays differ in shape.
     """
     kernel = cuda.jit(function)
 

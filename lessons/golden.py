@@ -57,7 +57,7 @@ class RecordedFigure:
         return self.claims[claim] == len(self.seeds)
 
     def frame(self, look: Look | None = None) -> bytes:
-        """Return the frame of its picture for the browser, drawn as its own look or another one declares."""
+        """Return the frame of this figure for the browser, drawn with `look`, by default its own."""
         told = ". ".join((self.question, *self.claims))
         return canvas.frame(self.rows, look or self.look, self.spread, told, self.name)
 

@@ -102,7 +102,7 @@ def torus(sides: tuple[int, ...], n: float, alpha: float, beta: float) -> float:
 
 
 def all_to_all(P: int, n: float, alpha: float, beta: float) -> float:
-    """Send each rank its 1/P of the n bytes, one rank after the other."""
+    """Return the time in which every rank sends 1/P of its n bytes to each other rank, one after another."""
     return (P - 1) * (alpha + n / P * beta)
 
 

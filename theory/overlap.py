@@ -10,8 +10,8 @@ u_l to update; Tf, Tb, Tc and u are the sums, and Tx = Tf + Tb. Backward goes fr
     and the next forward   >= max(Tx + u + c_1, Tc)            if early layers go first; else no less than wait-free
     delay k >= 1           max(Tx + u, Tc)                     at most twice as fast as no overlap, if Tx = Tc
 
-With sharded parameters, a_l is the time of an all-gather of layer l, which forward and backward both need, and r_l that
-of a reduce-scatter of its gradient, which ranks wait for; Ta and Tr are the sums.
+With sharded parameters, a_l is the time to all-gather layer l, which is done for both its passes, and r_l here is the
+time to reduce-scatter its gradient, for which ranks wait; Ta and Tr are the sums.
 
     gathered when needed   Tx + 2 Ta + Tr + u
     k >= 1 layers ahead    Tx + 2 a_1 + Tr + u                 on equal layers, if f_l >= a_l and b_l >= k a_l
@@ -143,10 +143,10 @@ def delayed_update(p: StepCosts) -> float:
 
 
 def prefetching(p: StepCosts, ahead: int, add: Cost = Cost()) -> float:
-    """Return the time of a step, s, whose ranks gather each layer's parameters before both its passes.
+    """Return the time of a step, s, in which ranks gather each layer's parameters before both of its passes.
 
     A gather begins when the layer `ahead` layers earlier is about to compute, or at the beginning of the pass. `line`
-    and `lag` are those of a gather. A reduce-scatter takes as long and then `add`, and the next layer waits for it.
+    and `lag` of `p` describe a gather. A reduce-scatter takes that time plus `add`, and the next layer waits for it.
     """
     now = free = 0.0
     for seconds, backward in ((p.forward, False), (p.backward, True)):

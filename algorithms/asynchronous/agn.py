@@ -84,6 +84,6 @@ ALGORITHM = parameter_server(
     compresses="push",
     equivalences=(
         Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
-        Equivalence("with period 1 it is asynchronous SGD", to="asgd", workers=3, settings={"period": 1}),
+        Equivalence("a period of 1 gives asynchronous SGD", to="asgd", workers=3, settings={"period": 1}),
     ),
 )

@@ -1,25 +1,25 @@
-"""Decoupled DiLoCo: fragments meet at a server that waits for a quorum only, and takes the others as far as they are.
+"""Decoupled DiLoCo averages fragments at a server that waits for a quorum and takes unfinished work from the others.
 
-Rank 0 serves the common model x, whose layers form K fragments. A round is about one of them, in turn. A worker pushes
-the round's fragment H / K inner steps after its last push, or after the end of a round that it has missed, and
-continues to train. As soon as Q workers have pushed, the server asks the others for theirs, however few steps they have
-taken. The round ends when all have answered, or when one that has pushed is `grace` steps further:
+Rank 0 serves the common model x, whose layers form K fragments. Each round updates one fragment, in turn. A worker
+pushes that fragment H / K inner steps after its last push, or after the end of a round that it missed, and continues to
+train. As soon as Q workers have pushed, the server asks the others for their fragments, however few steps they have
+taken. The round ends when all have answered, or when a worker has taken `grace` steps since its push:
 
     p <- x - (sum of s_i w_i over all pushes) / (sum of s_i)
     v <- mu v + p        x <- x - outer_rate (p + mu v)        on every worker      w <- alpha w + (1 - alpha) x
 
-for the fragment's part of all vectors. Worker i has taken s_i steps since it last received this fragment, which the
-server sends to all. A push that comes after the end of its round is dropped, so the steps of a worker that is too late
-are lost. Of the steps taken while a fragment travels, the share alpha is kept. A worker waits only if a round has not
-ended tau steps after its push; the grace is at most tau, so nobody waits for the sake of it. A worker that returns
-after a crash asks for x. At the end, fragments that have moved have one more round.
+applied to the fragment's part of each vector. Worker i has taken s_i steps since it last received this fragment. The
+server sends the result to all workers. It drops a push that arrives after its round, so the steps of a worker that is
+too late are lost. A worker keeps the share alpha of the steps that it took while a fragment travelled. It waits only if
+the round has not ended tau steps after its push; the grace is at most tau, so it makes no worker wait. A worker that
+returns after a crash asks for x. At the end, fragments that have changed get one more round.
 
-The paper weighs n tokens in s steps by n (n / s), which is proportional to s where all workers have batches of one
-size. There, learners never wait, the grace is in seconds, and lengths and directions are averaged apart; here an
-algorithm has no clock, and the mean is a plain one.
+The paper gives a worker that has processed n tokens in s steps the weight n (n / s), which is proportional to s if all
+workers use the same batch size. In the paper, workers never wait, the grace is in seconds, and lengths and directions
+are averaged separately; here an algorithm has no clock, and the mean is a plain one.
 
-Price: 2 N d elements per period, through the server's link, at a K-th of the peak; x, v and a mean on the server.
-Staleness: none, since only workers that have received every earlier round are in the mean.
+Price: 2 N d elements per period through the server's link, in messages 1/K as large; x, v and a mean on the server.
+Staleness: none, since the mean includes only workers that have received every earlier round.
 Source: Douillard et al., arXiv:2604.21428; the rule was compared with two independent programs and notes on its text.
 """
 
@@ -29,38 +29,38 @@ from algorithms.parts.fragments import FragmentSettings, check_turns, fragments
 from algorithms.parts.optimizers import optimizer
 
 SERVER = 0
-HELLO = -1  # of a worker that starts, or returns; a message that is another number is about the round of that number
+HELLO = -1  # sent by a worker that starts or returns; any other number in a message is that of a round
 
 
 class Settings(FragmentSettings):
     outer_momentum: float = knob(
         0.3, "mu of the outer steps, the fraction of the last one carried into the next", ge=0, lt=1
     )
-    quorum: int = knob(1, "Q, workers that have to push before a round may end", ge=1, le=4096)
+    quorum: int = knob(1, "Q, number of workers that must push before a round may end", ge=1, le=4096)
     grace: int = knob(
-        1, "inner steps of those who have pushed, for which the server waits for others", ge=0, le=9999, unit="steps"
+        1, "inner steps after a worker's push for which the server waits for others", ge=0, le=9999, unit="steps"
     )
-    weigh: bool = knob(True, "weigh workers by the steps that they have taken, instead of equally")
+    weigh: bool = knob(True, "weight each worker by the number of steps it has taken, instead of equally")
 
 
 def check(workers, batch, workload, s):
     check_turns(workload, s)
     if s.grace > s.overlap:
         raise ValueError(
-            f"a grace of {s.grace} steps is too long, since a worker waits for the server {s.overlap} steps after its "
-            f"push, and both could wait forever; use a grace of at most {s.overlap}, or a longer overlap."
+            f"a grace of {s.grace} steps is too long: a worker stops {s.overlap} steps after its push until the round "
+            f"ends, so it never takes {s.grace}; use a grace of at most {s.overlap}, or a longer overlap."
         )
     if s.quorum > workers:
-        raise ValueError(f"{workers} workers cannot make a quorum of {s.quorum}; use at most {workers}.")
+        raise ValueError(f"a quorum of {s.quorum} is more than the {workers} workers; use at most {workers}.")
 
 
 def notes(e):
     if e.knobs.quorum == e.workers > 1:
-        yield "A quorum of all workers waits for everybody, as streaming_diloco does; use a smaller quorum."
+        yield "A quorum of all workers waits for the slowest, as streaming_diloco does; use a smaller quorum."
     elif e.knobs.grace == 0 and e.workers > 1:
         yield (
-            f"Without grace, a round ends with the first {e.knobs.quorum} to push, and what others have learned of its "
-            "fragment is lost; use a grace of at least 1."
+            f"Without grace, a round ends with the first {e.knobs.quorum} to push, and what the others have learned "
+            "about its fragment is lost; use a grace of at least 1."
         )
 
 
@@ -73,7 +73,7 @@ def replica(comm, task, s):
     inner = optimizer(s.update, w, s.momentum)
     parts = fragments(task.layers, s.fragments, s.pattern)
     steps = [0] * len(parts)  # since this worker last received the fragment
-    current, pushed = 0, False  # the round, as far as this worker knows; whether it has pushed to it
+    current, pushed = 0, False  # the round that this worker believes to be in progress; whether it has pushed in it
     since = s.overlap  # steps since its last push, as if it had pushed before the first step
 
     def push():
@@ -83,7 +83,7 @@ def replica(comm, task, s):
         pushed, since = True, 0
 
     def react(message):
-        """Push if the server asks for it. Otherwise take over the fragment of a round that has ended, or all of x."""
+        """Handle a message: push if the server asks for it, else adopt the fragment of an ended round, or all of x."""
         nonlocal current, pushed, since
         if not isinstance(message, tuple):
             if message == current and not pushed and steps[current % len(parts)]:
@@ -100,7 +100,7 @@ def replica(comm, task, s):
         else:
             w[:] = x
             steps[:] = [0] * len(parts)
-            current, pushed, since = number, False, 0  # what it has pushed meanwhile was too late
+            current, pushed, since = number, False, 0  # anything it pushed in the meantime was too late
 
     comm.send(HELLO, SERVER)
     for _ in task.steps():
@@ -121,7 +121,7 @@ def replica(comm, task, s):
             push()
         react(comm.recv(SERVER))
     comm.send(None, SERVER)  # no more pushes
-    while comm.recv(SERVER) is not None:  # what was sent to it before the server knew
+    while comm.recv(SERVER) is not None:  # skip what the server sent before it knew
         continue
     return w
 
@@ -132,10 +132,10 @@ def server(comm, task, s):
     parts = fragments(task.layers, s.fragments, s.pattern)
     training = set(range(1, comm.size))
     current, pushes = 0, {}  # the round; (steps, fragment) by rank
-    asked, over = False, False  # whether others were asked for theirs; whether the grace is over
+    asked, over = False, False  # whether the others were asked for their fragments; whether the grace is over
 
     def end_round():
-        """Move the fragment of this round by the mean of the pushes, and send it to all."""
+        """Take an outer step on this round's fragment, from the mean of the pushed ones, and send the result to all."""
         places = parts[current % len(parts)]
         total = sum(steps if s.weigh else 1 for steps, _ in pushes.values())
         for place in places:
@@ -181,11 +181,11 @@ ALGORITHM = Algorithm(
     worker, Settings, servers=one_server, check=check, notes=notes, deterministic=False, restartable=always,
     equivalences=(
         Equivalence(
-            "with a quorum of all workers and nothing that travels it is streaming DiLoCo", to="streaming_diloco",
+            "a quorum of all workers and no overlap give streaming DiLoCo", to="streaming_diloco",
             exactness="RND", workers=4, settings=OF_ALL, to_settings={"overlap": 0, "own_share": 0, "period": 4},
         ),
         Equivalence(
-            "in one fragment that overwrites what workers hold it is DiLoCo", to="diloco",
+            "one fragment that overwrites the workers' models gives DiLoCo", to="diloco",
             exactness="RND", workers=4, settings=OF_ALL | {"fragments": 1}, to_settings={"period": 4},
         ),
     ),

@@ -109,6 +109,6 @@ ALGORITHM = parameter_server(
     notes=notes,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("without dense layers it is asynchronous SGD", to="asgd", workers=3),
+        Equivalence("a model without dense layers gives asynchronous SGD", to="asgd", workers=3),
     ),
 )

@@ -87,7 +87,7 @@ ALGORITHM = parameter_server(
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence(
-            "hard, with one split, it is synchronous SGD", to="sync_sgd", exactness="RND", workers=4, settings=HARD
+            "hard with one split gives synchronous SGD", to="sync_sgd", exactness="RND", workers=4, settings=HARD
         ),
     ),
 )

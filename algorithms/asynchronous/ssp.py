@@ -110,7 +110,7 @@ ALGORITHM = parameter_server(
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence(
-            "with bound 0 it is synchronous SGD", to="sync_sgd", exactness="RND", workers=4, settings={"bound": 0}
+            "a bound of 0 gives synchronous SGD", to="sync_sgd", exactness="RND", workers=4, settings={"bound": 0}
         ),
     ),
 )

@@ -96,6 +96,6 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     equivalences=(
         Equivalence("one worker without dense layers is SGD", to="sgd"),
-        Equivalence("without dense layers it is model averaging", to="model_averaging", workers=4),
+        Equivalence("a model without dense layers gives model averaging", to="model_averaging", workers=4),
     ),
 )

@@ -1,14 +1,14 @@
-"""EF21 sends the largest elements of the difference between a gradient and what the others believe it is.
+"""EF21 sends the largest elements of the difference between a gradient and the other ranks' copy of it.
 
     u <- g - b        S <- the k largest of |u|        send (S, u[S])        b <- b + u on S        g <- mean of all b
 
-Every rank keeps its own belief b, which the others have added up from its messages, and the mean of all beliefs. Top-k
-with error feedback owes an error, which is as large as the gradient of this rank alone, even at the optimum of all; so
-it never settles at a constant rate. Here a message shrinks with the change of the gradient. From exact gradients, b
-approaches g and training the optimum, however different the data of the ranks are. From mini-batches, b is a mixture of
-old ones with all their noise.
+Every rank keeps b, the sum of what it has sent, which is what the other ranks believe its gradient to be, and the mean
+of all b. Top-k with error feedback carries an error as large as this rank's own gradient, even at the common optimum,
+so it never settles at a constant rate. In EF21, messages shrink as the gradient changes less. With exact gradients, b
+approaches g and training approaches the optimum, however different the ranks' data are. With mini-batches, b mixes the
+gradients of many old batches, with all their noise.
 
-Price: messages as of top-k, 2 k words to each of N - 1 others; two more vectors, b and the mean of all b.
+Price: messages as in top-k, 2 k words to each of N - 1 others; two more vectors, b and the mean of all b.
 Staleness: an element of b is as old as the last step in which its change was among the largest.
 Source: Richtarik, Sokolov & Fatkhullin, NeurIPS 2021, arXiv:2106.05203, here with b = 0 before the first step.
 """
@@ -20,7 +20,7 @@ from algorithms.compression import top_k
 
 
 class Settings(Knobs):
-    density: float = knob(0.01, "fraction of the difference's elements that is sent", gt=0, le=1)
+    density: float = knob(0.01, "fraction of the difference's elements that are sent", gt=0, le=1)
 
 
 class Codec:

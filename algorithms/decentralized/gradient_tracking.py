@@ -1,22 +1,23 @@
-"""Gradient tracking gossips gradients too, so workers with unlike data meet at the optimum at a constant rate.
+"""Gradient tracking also gossips gradients, so workers with different data reach the optimum at a constant rate.
 
-Next to its model x_i each worker keeps y_i, an estimate of the mean gradient of all. It is mixed as the models are,
-takes in how the worker's own gradient has changed, and is what the worker steps along:
+Next to its model x_i each worker keeps y_i, an estimate of the mean gradient of all workers. It mixes y_i as it mixes
+models, adds the change of its own gradient, and takes its step along y_i:
 
     y_i <- sum_j W_ij y_j + g(x_i) - g_i        g_i <- g(x_i)
     x_i <- sum_j W_ij (x_j - lr y_j)
 
-y_i and g_i start at 0. The sum of all y_i is always that of all g(x_i), so the mean of all x_i moves as synchronous SGD
-would, by the mean gradient. D-PSGD stops where each worker's own gradient balances the pull of its neighbours: as far
-from the optimum as the rate is large and the data are unlike. Here every y_i shrinks to 0 at the optimum, for any rate
-that is small enough, and workers agree exactly. What remains is the noise of the batches.
+y_i and g_i start at 0. The sum of all y_i always equals the sum of all g(x_i), so the mean of all x_i moves by the mean
+gradient, as in synchronous SGD. D-PSGD stops where each worker's own gradient balances the pull of its neighbours: the
+larger the rate and the more the data differ, the farther from the optimum. With gradient tracking, every y_i shrinks to
+0 at the optimum for any rate that is small enough, and workers agree exactly. Only the noise of the batches remains.
 
-DIGing mixes `before` the step, x_i <- sum_j W_ij x_j - lr y_i: its messages travel while the gradient is computed. But
-in bowls of curvature h it tolerates only rates below (1 + u)^2 / (2 h), with u the smallest eigenvalue of W: 2 / (9 h)
-on a ring of four, where mixing `after` the step tolerates as much as SGD, 2 / h. The final model is the mean.
+DIGing mixes `before` the step, x_i <- sum_j W_ij x_j - lr y_i, so messages travel while the gradient is
+computed. But in bowls of curvature h it tolerates only rates below (1 + u)^2 / (2 h), with u the smallest eigenvalue of
+W: 2 / (9 h) on a ring of four. Mixing `after` the step tolerates the same rates as SGD, up to 2 / h. The final model is
+the mean.
 
-Price: degree 2 d elements from every worker in every step, one message delay for any number of workers; two more
-vectors, y and g_i. Staleness: none, but workers disagree.
+Price: 2 d elements from every worker to each neighbour in every step, and one message delay for any number of workers;
+two more vectors, y and g_i. Staleness: none, but workers disagree.
 Source: Nedic, Olshevsky & Shi, SIAM Journal on Optimization 27(4), 2017, arXiv:1607.03218 (DIGing); Koloskova, Lin &
 Stich, NeurIPS 2021, arXiv:2202.03836 (with the gradients of batches, mixed after the step).
 """
@@ -96,7 +97,7 @@ ALGORITHM = Algorithm(
     equivalences=(
         Equivalence("one worker is SGD", to="sgd", exactness="RND"),
         Equivalence(
-            "on the complete graph it is synchronous SGD",
+            "the complete graph gives synchronous SGD",
             to="sync_sgd",
             exactness="RND",
             workers=4,

@@ -1,4 +1,4 @@
-"""Fragments: the parts of a model that are averaged in turn instead of all at once, and the settings of their turns.
+"""Fragments: parts of a model that are averaged in turn instead of all at once, and the settings that schedule them.
 
 A fragment is a group of layers: `consecutive` ones of about equally many parameters, or `strided`, every K-th layer. A
 model without layers is cut into equal pieces.
@@ -17,7 +17,7 @@ Pattern = Literal["consecutive", "strided"]
 
 
 class FragmentSettings(Knobs):
-    """Knobs of methods that give the fragments of a model an outer step in turn."""
+    """Knobs of methods that take an outer step on each fragment of a model in turn."""
 
     learning_rate: float = knob(0.005, "step size of the inner steps", gt=0, le=1000)
     period: int = knob(
@@ -38,22 +38,22 @@ class FragmentSettings(Knobs):
 
     @property
     def turn(self) -> int:
-        """The number of inner steps between outer steps of one fragment and the next."""
+        """The number of inner steps between the outer step on one fragment and that on the next."""
         return self.period // self.fragments
 
 
 def check_turns(workload, s: FragmentSettings) -> None:
-    """Raise ValueError if the model's fragments cannot take turns of equal length, or a turn is too short."""
+    """Raise ValueError if the turns differ in length, are too short for the overlap, or outnumber the layers."""
     if s.period % s.fragments:
         near = [period for period in multiples(s.fragments, s.period) if period]
         raise Refusal(
-            f"{s.fragments} fragments cannot take turns of equal length in a period of {s.period} steps; use a period "
+            f"a period of {s.period} steps cannot be divided equally among {s.fragments} fragments; use a period "
             f"of {' or '.join(map(str, near))}.",
             near,
         )
     if s.overlap >= s.turn:
         raise ValueError(
-            f"a fragment cannot travel for {s.overlap} steps, since the next one starts after {s.turn}, the period "
+            f"an overlap of {s.overlap} steps is too long, since the next fragment is sent after {s.turn}, the period "
             f"divided by the number of fragments; use an overlap of at most {s.turn - 1}, or a longer period."
         )
     most = workload.depth if workload.depth > 1 else workload.parameters

@@ -45,8 +45,6 @@ ALGORITHM = stream(
     policy,
     equivalences=(
         Equivalence("one stage is SGD", to="sgd"),
-        Equivalence(
-            "without momentum it is Pétrowski's pipeline", to="petrowski", workers=3, settings={"momentum": 0.0}
-        ),
+        Equivalence("no momentum gives Pétrowski's pipeline", to="petrowski", workers=3, settings={"momentum": 0.0}),
     ),
 )

@@ -1,6 +1,6 @@
-"""1F1B (one forward, one backward in turn) goes backward as soon as it can, and keeps GPipe's single update.
+"""1F1B (one forward, one backward) starts backward passes as early as possible and keeps GPipe's single update.
 
-DAPPLE is 1F1B with a flush: all micro-batches of a step are done before the update.
+DAPPLE is 1F1B with a flush: all micro-batches of a step finish before the update.
 
 Stage s goes forward S-s times; then backwards and forwards alternate (1F1B), so a stage never holds more than S-s
 micro-batches, where GPipe holds all M. The gradient is that of the mini-batch:

@@ -62,7 +62,7 @@ ALGORITHM = Algorithm(
     deterministic=False,
     counts_staleness=True,
     equivalences=(
-        Equivalence("with one sample per write it is Hogwild", to="hogwild", workers=3, settings={"per_write": 1}),
+        Equivalence("one sample per write gives Hogwild", to="hogwild", workers=3, settings={"per_write": 1}),
         Equivalence(
             "one thread is mini-batch SGD with the sum of gradients",
             to="sgd",

@@ -76,7 +76,7 @@ ALGORITHM = Algorithm(
     compresses="mean",
     equivalences=(
         Equivalence(
-            "one mini-batch at a time is synchronous SGD", to="sync_sgd", workers=3, settings={"accumulate": 1}
+            "one mini-batch per update gives synchronous SGD", to="sync_sgd", workers=3, settings={"accumulate": 1}
         ),
     ),
 )

@@ -133,7 +133,7 @@ ALGORITHM = Algorithm(
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence(
-            "two workers without a backup are synchronous SGD", to="sync_sgd", workers=2, settings={"backups": 0}
+            "two workers and no backup give synchronous SGD", to="sync_sgd", workers=2, settings={"backups": 0}
         ),
         Equivalence(
             "more workers without a backup are, too, except for the order in which the server adds",

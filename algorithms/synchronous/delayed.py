@@ -123,7 +123,7 @@ ALGORITHM = Algorithm(
             settings={"delay": 0, "layerwise": False},
         ),
         Equivalence(
-            "without delay it is synchronous SGD", to="sync_sgd", exactness="RND", workers=3, settings={"delay": 0}
+            "a delay of 0 gives synchronous SGD", to="sync_sgd", exactness="RND", workers=3, settings={"delay": 0}
         ),
     ),
 )

@@ -132,15 +132,15 @@ ALGORITHM = Algorithm(
     computes_together=True,
     equivalences=(
         Equivalence(
-            "in one group, without prefetching, it is ZeRO-3, bit for bit", to="zero3", workers=3,
+            "one group without prefetching gives ZeRO-3, bit for bit", to="zero3", workers=3,
             settings={"prefetch": 0},
         ),
         Equivalence(
-            "prefetching changes no bit", to="hsdp", workers=4,
+            "prefetching does not change the weights", to="hsdp", workers=4,
             settings={"groups": 2, "prefetch": 2}, to_settings={"groups": 2, "prefetch": 0},
         ),
         Equivalence(
-            "a group for each rank is synchronous SGD with the same rule, up to rounding", to="sync_sgd",
+            "one rank per group gives synchronous SGD with the same optimiser, up to rounding", to="sync_sgd",
             exactness="RND", workers=4, settings={"groups": 4, "update": "adam"}, to_settings={"update": "adam"},
         ),
         Equivalence(

@@ -72,6 +72,6 @@ ALGORITHM = Algorithm(
     check=check,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("measuring does not change the weights: it is synchronous SGD", to="sync_sgd", workers=3),
+        Equivalence("measuring the noise does not change the weights of synchronous SGD", to="sync_sgd", workers=3),
     ),
 )

@@ -1,20 +1,20 @@
-"""1-bit Adam freezes Adam's mean of squares after a while, so that the momentum can be sent as signs.
+"""1-bit Adam freezes Adam's mean of squares after some steps, so that the momentum can be sent as signs.
 
-Error feedback returns later what a message leaves out, and that adds up only if a step is linear in what was sent.
-Adam's is not, because of the square root of v. So v, the mean of squares, is frozen after T steps with whole gradients:
+Error feedback sends later what a message leaves out. The total is right only if a step is linear in what was sent, and
+Adam's step is not, because of the square root of v. So v, the mean of squares, is frozen after T uncompressed steps:
 
-    t <= T    Adam with g, the mean gradient of all workers; then v <- v / (1 - b2^T), infinite where no gradient was
+    t <= T    Adam with g, the mean gradient of all workers; then v <- v / (1 - b2^T), infinite where all g were 0
     t > T     m <- mean over i of C(m + (1 - b1) (g_i - m))        w <- w - lr (m / (1 - b1^t)) / (sqrt(v) + eps)
 
-From then on it is SGD with momentum, with a rate of its own for each weight, which no longer changes. C sends signs and
-their mean size in each tensor, with error feedback at the sender and at the owner of each part, as in
-`compression/sign.py`; all workers have the same m afterwards. A weight that has had no gradient by then would
-move by the size of a sign divided by 0: it stays where it is. One whose gradients are small next to its tensor's moves
-too far, since all signs of a tensor have one size, and error feedback takes that back later: rates have to be smaller
-than Adam's. Freeze too soon, and they are made from the first gradients, which are usually larger than later.
+From then on the method is SGD with momentum and a fixed rate for each weight. C sends signs and their mean size in each
+tensor, with error feedback at the sender and at the owner of each part, as in `compression/sign.py`; all workers have
+the same m afterwards. A weight whose gradients were all 0 until the freeze does not move, because its step would be the
+size of a sign divided by 0. A weight whose gradients are small compared with those of its tensor moves too far, since
+all signs of a tensor have the same size, and error feedback corrects that later, so the learning rate has to be smaller
+than Adam's. If v is frozen too early, it comes from the first gradients, which are usually larger than later ones.
 
 Price: an all-reduce per step, 2 (N-1) d elements in total by the ring, and 1/32 of that once v is frozen; m, v and two
-errors, d + d/N. Staleness: none, but what is left out is sent later.
+errors, d + d/N. Staleness: none, but what a message leaves out is sent later.
 Source: Tang, Gan, Awan, Rajbhandari et al., ICML 2021, arXiv:2102.02888.
 """
 
@@ -29,14 +29,12 @@ from algorithms.parts.optimizers import BETAS, EPS
 
 class Settings(Knobs):
     learning_rate: float = knob(0.002, "roughly how far each weight moves in a step", gt=0, le=1000)
-    freeze_step: int = knob(
-        50, "T, steps of Adam with whole gradients, after which v is frozen", ge=1, le=10_000, unit="steps"
-    )
+    freeze_step: int = knob(50, "T, steps of uncompressed Adam before v is frozen", ge=1, le=10_000, unit="steps")
 
 
 def elements_sent(shape, s):
     if shape.steps > s.freeze_step and shape.workers > 1:
-        return None  # signs are packed, and each tensor has a size of its own
+        return None  # signs are packed, and each tensor adds its size
     return ring_all_reduces(shape, s)
 
 
@@ -61,7 +59,7 @@ def worker(comm, task, s=Settings()):
 
 
 def freeze(v, steps):
-    """v <- the mean of squares, corrected for its start at 0; infinite where it is 0, so that nothing moves there."""
+    """Correct v for its start at 0, in place; set it to infinity where it is 0, so that these weights never move."""
     kernels.scale(v, 1 / (1 - BETAS[1] ** steps))
     v[v == 0] = math.inf
 
@@ -73,7 +71,7 @@ ALGORITHM = Algorithm(
     computes_together=True,
     equivalences=(
         Equivalence(
-            "until it freezes it is synchronous Adam",
+            "steps before the freeze are synchronous Adam",
             to="sync_sgd",
             workers=3,
             settings={"freeze_step": 10_000},

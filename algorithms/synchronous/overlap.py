@@ -61,13 +61,13 @@ ALGORITHM = Algorithm(
     computes_together=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("two workers are synchronous SGD, bit for bit", to="sync_sgd", workers=2),
+        Equivalence("two workers give synchronous SGD, bit for bit", to="sync_sgd", workers=2),
         Equivalence(
             "in one bucket it is synchronous SGD, bit for bit",
             to="sync_sgd",
             workers=3,
             settings={"bucket_bytes": 1 << 30},
         ),
-        Equivalence("more workers are synchronous SGD, up to rounding", to="sync_sgd", exactness="RND", workers=3),
+        Equivalence("more workers give synchronous SGD, up to rounding", to="sync_sgd", exactness="RND", workers=3),
     ),
 )

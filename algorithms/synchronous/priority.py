@@ -80,8 +80,8 @@ ALGORITHM = Algorithm(
     computes_together=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("two workers are synchronous SGD, bit for bit", to="sync_sgd", workers=2),
-        Equivalence("more workers are synchronous SGD, up to rounding", to="sync_sgd", exactness="RND", workers=3),
+        Equivalence("two workers give synchronous SGD, bit for bit", to="sync_sgd", workers=2),
+        Equivalence("more workers give synchronous SGD, up to rounding", to="sync_sgd", exactness="RND", workers=3),
         Equivalence(
             "the order of sending changes only the timing, not the weights",
             to="priority",

@@ -65,7 +65,7 @@ ALGORITHM = Algorithm(
     computes_together=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
-        Equivalence("two workers are ZeRO-1 with two workers, bit for bit", to="zero1", workers=2),
+        Equivalence("two workers give ZeRO-1, bit for bit", to="zero1", workers=2),
         *(
             Equivalence(
                 f"with {rule} it is synchronous SGD with {rule}, summed layer by layer",

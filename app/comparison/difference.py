@@ -68,8 +68,8 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
     """Describe how the second runs of these pairs differ from the first, as `between` does; the runs of a pair share a
     seed.
 
-    It gives means, in how many seeds they hold, and whether the seeds agree on which loss is better: "over 5 seeds 1.5
-    to 1.8 times as fast. Held-out loss ...".
+    The text gives the range of speeds, the mean losses, in how many seeds the loss is lower, and whether the seeds
+    agree on which loss is better: "over 5 seeds 1.5 to 1.8 times as fast. Held-out loss ...".
     """
     if any("diverged" in (before.status, now.status) for before, now in heats):
         gone = [sum(one.status == "diverged" for one in side) for side in zip(*heats, strict=True)]
@@ -110,9 +110,7 @@ def same_to_rounding(before: Run, now: Run) -> bool:
 
 
 def may_be_chance(before: Run, now: Run) -> bool:
-    """Return True if both finished with other held-out losses on one task, which another seed might put in order
-    otherwise.
-    """
+    """Return True if both runs finished one task with different losses, so another seed might reverse the order."""
     losses = [run.summary.get("held_out_loss") for run in (before, now)]
     if None in losses or {before.status, now.status} != {"finished"}:
         return False

@@ -68,8 +68,9 @@ def beside(pinned: Shown, now: Shown) -> None:
 
 
 def _chance(before: Run, now: Run, simulated: str) -> str:
-    """Return a sentence if a single seed tells two losses apart, with what to do, which is `simulated` for two runs of
-    the simulated cluster; "" if the losses are the same.
+    """Return a warning that one seed cannot show which loss is better, and what to do; "" if the losses are equal.
+
+    `simulated` is the advice for two runs on the simulated cluster.
     """
     if not difference.may_be_chance(before, now):
         return ""

@@ -1,5 +1,6 @@
-"""The ten questions, a path through what the workbench shows, and those of single algorithms. Each asks for a
-prediction, runs, and answers.
+"""Questions: ten that lead through what the workbench shows, and one for each of some algorithms.
+
+The reader predicts the answer to a question, then its experiment runs, and the page shows the answer.
 """
 
 from pathlib import Path
@@ -62,7 +63,7 @@ def following(key: str) -> None:
 
 
 def menu(key: str) -> None:
-    """Offer the questions in a menu, where there is no room for the path, that of the chosen algorithm first."""
+    """Offer the questions in a menu where the path has no room; the chosen algorithm's own question is first."""
     of_method = question_of(st.session_state.algorithm)
     st.menu_button(
         "Try a question", [of_method, *QUESTIONS] if of_method else QUESTIONS, key=key,
@@ -95,7 +96,7 @@ def show_question() -> None:
 
 
 def show_basis(reference: Experiment, experiment: Experiment) -> None:
-    """Say which run a prediction starts from and what changes there, and that it is not the one on the page, if so."""
+    """Say which run a prediction starts from, what changes, and how the run on the page differs, if it does."""
     named = ("algorithm", "compression", "workload", "workers", "network")  # or in the words below
     more = [changes.setting(reference, name, value) for name, value in reference.flat().items() if name not in named]
     start = [naming.title(reference), naming.team(reference), naming.network(reference.network), *more]
@@ -104,7 +105,7 @@ def show_basis(reference: Experiment, experiment: Experiment) -> None:
     if shown and shown.experiment != reference:
         other = (
             f" The page below still shows {naming.title(shown.experiment)}"
-            f"{_apart(reference, shown.experiment)}. Your answer puts the run that is asked about in its place."
+            f"{_apart(reference, shown.experiment)}. Your answer replaces it with the run in question."
         )
     st.caption(
         f"Starts from: {escape_markdown(', '.join(start))}. "
@@ -113,7 +114,7 @@ def show_basis(reference: Experiment, experiment: Experiment) -> None:
 
 
 def _apart(reference: Experiment, shown: Experiment) -> str:
-    """Return what sets the run on the page apart from the one that a prediction starts from: ", 16 workers"."""
+    """Return how the run on the page differs from `reference` if the algorithm is the same: ", 16 workers"."""
     if shown.algorithm != reference.algorithm:
         return ""
     return "".join(f", {change}" for change in changes.between(reference, shown))

@@ -32,7 +32,7 @@ STEPS = (
     CoachStep(
         "wait",
         "Grey is waiting",
-        "A lane is grey while its worker waits until another is ready. Slow one worker down, and the others turn grey.",
+        "A lane is grey while its worker waits for another. Slow one worker down, and the others turn grey.",
     ),
     CoachStep(
         "name",

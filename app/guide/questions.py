@@ -137,12 +137,12 @@ QUESTIONS = (
 OF_METHODS = (
     Question(
         "Two of eight workers lie: can the others still learn?",
-        ("Yes, if they take medians and not means", "No: every step contains the lies"),
+        ("Yes, if they use medians instead of means", "No: every step contains the lies"),
         0,
         "algorithm=robust&workers=8&liars=2",
-        "Liars send their gradients reversed and ten times as long. A mean follows them, and training diverges "
-        "within ten steps. The median of each number ignores extremes, and training ends above 90 % "
-        "accuracy.",
+        "Liars send their gradients with the opposite sign and ten times the length. The mean follows them, and "
+        "training diverges within ten steps. The median of each element ignores extremes, and training ends above "
+        "90 % accuracy.",
         "step",
         against="algorithm=robust&workers=8&liars=2&aggregate=mean",
     ),
@@ -151,16 +151,16 @@ OF_METHODS = (
         ("Everybody, at every visit to the server", "Hardly anybody"),
         1,
         "algorithm=async_diloco&slow=3:3&seconds=0.1",
-        "In DiLoCo all workers wait at each outer step for the one that is three times slower: two fifths of their "
-        "time. In asynchronous DiLoCo each visits the server when it is ready, and in the same tenth of a second "
+        "In DiLoCo all workers wait at each outer step for the one that is three times slower, for two fifths of "
+        "their time. In asynchronous DiLoCo each visits the server when it is ready, and in the same tenth of a second "
         "they process almost three times as many samples. The price is staleness: the server moves almost three "
         "times between a worker's visits.",
         "seconds",
         against="algorithm=diloco&slow=3:3&seconds=0.1",
     ),
     Question(
-        "NoLoCo averages pairs only: is a slow worker a burden to its partner alone?",
-        ("Yes: the other pairs go on", "No: in the end all of them wait"),
+        "NoLoCo averages only pairs: does a slow worker delay only its partner?",
+        ("Yes: the other pairs continue", "No: in the end all of them wait"),
         1,
         "algorithm=noloco&slow=3:3",
         "Pairs change at every outer step, so a worker that met the slow one is late for its next partner. Soon all "
@@ -169,12 +169,12 @@ OF_METHODS = (
         against="algorithm=noloco",
     ),
     Question(
-        "Does it take less time if a fragment travels while workers train on?",
-        ("About a quarter less on a slow network", "No: as many bytes must be sent"),
+        "Does it save time to send a fragment while workers continue to train?",
+        ("About a quarter less on a slow network", "No: the same number of bytes is sent"),
         0,
         "algorithm=streaming_diloco&network=1GbE&overlap=8",
-        "Streaming DiLoCo sends about as many bytes as DiLoCo, in two halves. Each half has eight inner steps to "
-        "arrive, in which workers train on: they communicate for 2 % of their time instead of 29 %, and the run "
+        "Streaming DiLoCo sends about as many bytes as DiLoCo, in two halves. While a half travels, workers take "
+        "eight more inner steps: they communicate for 2 % of their time instead of 29 %, and the run "
         "takes a quarter less.",
         "seconds",
         against="algorithm=diloco&network=1GbE",
@@ -184,29 +184,29 @@ OF_METHODS = (
         ("Nothing: they stay on the worker", "Twice the bytes"),
         1,
         "algorithm=scaffold",
-        "Each round a worker sends its control variate with its model, and receives the common one: twice the bytes "
-        "of federated averaging, and on this network a third more time.",
+        "In each round a worker sends its control variate with its model, and receives the common one. That is twice "
+        "the bytes of federated averaging, and takes a third longer on this network.",
         "bytes",
         against="algorithm=scaffold&kind=average",
     ),
     Question(
-        "CHOCO sends a tenth: may workers go all the way to their neighbours' mean?",
+        "CHOCO sends only a tenth: can workers move all the way to their neighbours' mean?",
         ("No: training breaks down", "Yes: they agree sooner"),
         0,
         "algorithm=choco&consensus=1",
-        "Workers know their neighbours only by what was sent, which is a tenth and partly out of date. If they go "
-        "two fifths of the way to the mean, training ends above 90 % accuracy; if they go all the way, the errors "
+        "Workers know of their neighbours only what was sent, a tenth per step, partly out of date. If they move "
+        "two fifths of the way to the mean, training ends above 90 % accuracy; if they move all the way, the errors "
         "grow from step to step, and it ends below 25 %.",
         "step",
         against="algorithm=choco",
     ),
 )
-"""A question for each of some algorithms, offered while its algorithm is chosen; they are no part of the path."""
+"""Questions about single algorithms, each offered while its algorithm is chosen; the path does not include them."""
 ALL = (*QUESTIONS, *OF_METHODS)
 
 
 def question_of(algorithm: str) -> Question | None:
-    """Return the question that belongs to this algorithm and is no part of the path, or None."""
+    """Return this algorithm's own question, which is not on the path, or None."""
     return next((one for one in OF_METHODS if one.experiment.algorithm == algorithm), None)
 
 

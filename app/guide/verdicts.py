@@ -1,4 +1,4 @@
-"""The reader's verdicts on the questions, in this session and in the browser, so that they outlast a reload.
+"""The reader's verdicts on the questions, kept in the session and in the browser, so that they survive a reload.
 
 A verdict is True or False for a first prediction that was right or wrong, and None for an answer seen without one.
 """

@@ -26,7 +26,7 @@ INTRODUCTION = (
     "pass of micro-batch 0 on stage 2."
 )
 FIRST = (
-    "**A first question.** GPipe does all forward passes first; 1F1B (one forward, one backward in turn) starts "
+    "**A first question.** GPipe does all forward passes first; 1F1B (one forward, one backward) starts "
     "backward passes as soon as it can. Does it wait less?"
 )
 

@@ -27,8 +27,9 @@ def queries() -> list[str]:
 
 
 def settle(given: bool) -> None:
-    """Take the pins of the address if it was `given`, by a link or the browser's Back. Otherwise bring back those that
-    the reader had before visiting another page, whose address has none.
+    """Use the pins in the address if it has any, or if it was `given` by a link or the browser's Back button.
+
+    Otherwise restore the pins that the reader had before visiting another page, whose address has no pins.
     """
     state = st.session_state
     there = st.query_params.get_all("pin") or st.query_params.get_all("keep")

@@ -113,9 +113,9 @@ def await_first_curve() -> None:
 
 
 def await_end(seconds: float) -> None:
-    """Wait up to `seconds` for the run in progress to end, and then show it. Call it at the end of a page.
+    """Wait up to `seconds` for the run in progress, and show it if it ends. Call this at the end of a page.
 
-    The page is drawn meanwhile, and a reader who changes something is not kept waiting.
+    The page is already drawn, and a reader who changes something does not have to wait.
     """
     state, deadline = st.session_state, time.monotonic() + seconds
     while state.get("job") and time.monotonic() < deadline:  # reading the session's state lets such a change in

@@ -52,7 +52,10 @@ def halving_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = C
 
 
 def all_to_all(comm: Comm, parts: Sequence[Message], tag: int = COLLECTIVE) -> list[Message]:
-    """Return the messages of all ranks to this one: P-1 rounds, to the next rank, the one after it, and so on."""
+    """Send parts[r] to each rank r, and return what each rank sent to this one, by rank.
+
+    In round i of P-1, every rank sends to the rank i places after it and receives from the rank i places before it.
+    """
     size, rank = comm.size, comm.rank
     received: list[Message] = [None] * size
     received[rank] = parts[rank]

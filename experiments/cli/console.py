@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NO_EDGE = 10_000  # columns of a file or a pipe
 LEAST = 40  # columns: text is never wrapped to fewer
-TRAILING = re.compile(r"(?<! ) +\n")  # begun only where blanks begin: an unlimited line has thousands of them
+TRAILING = re.compile(r"(?<! ) +\n")  # from the first blank only, since a long line has thousands of them
 LONG = re.compile(r"\S{500,}")
 MEASURED = re.compile(r"(?<=\d) (?=(?:%|[kMGT]?B|[nµm]?s|min)(?!\w))")  # between a number and its unit
 HEADED = re.compile(r"[A-Z][a-z]+: ")  # a line that starts a new paragraph

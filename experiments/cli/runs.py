@@ -1,4 +1,4 @@
-"""`runs`, `show`, `kept`: list stored runs, newest first; print the summary of one; move back those saved elsewhere."""
+"""`runs`, `show`, `kept`: list stored runs, newest first; print the summary of one; move runs saved elsewhere."""
 
 import json
 from datetime import datetime
@@ -118,8 +118,8 @@ def show_command(name: str, runs: str, as_json: bool) -> None:
         console.complain(f"{why.rstrip('.')}.")
 
 
-@click.command("kept", short_help="List runs kept in the temporary folder, for lack of space.")
-@click.option("--move", is_flag=True, help="move them to where runs are stored")
+@click.command("kept", short_help="List runs saved in the temporary folder for lack of space.")
+@click.option("--move", is_flag=True, help="move them to the folder of runs")
 @runs_option
 def kept_command(move: bool, runs: str) -> int:
     """List runs that were saved in the temporary folder because the folder of runs was full or not writable."""

@@ -202,7 +202,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
     """Return the Run of this outcome of `experiment`, and the evaluated models in the order of the evaluations.
 
     `began` is the value of `_clock` at its start. Re-raise the ValueError of a rank that refused before any rank had
-    trained, or that ran out of memory at any step: the experiment cannot run like this.
+    trained, or that ran out of memory at any step, because the experiment cannot run with these settings.
     """
     mistake = getattr(outcome.error, "__cause__", None)
     trained = any(event_log.losses for event_log in outcome.event_logs)

@@ -62,7 +62,8 @@ def example(name: str) -> str:
 def job_spec(source: str, file: str, settings: dict[str, Any]) -> JobSpec:
     """Return the job that runs the script `source`, from a file called `file`; `settings` are a ScriptExperiment's.
 
-    Raise ValueError if there is no script, it is too long, has the name of a module of torch, or a setting is invalid.
+    Raise ValueError if there is no script, it is too long, it has the name of a module that torch imports,
+    or a setting is invalid.
     """
     check_name(file)
     if not source.strip():

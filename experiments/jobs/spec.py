@@ -36,8 +36,8 @@ KINDS = {
 NEXT = "experiments.learning.record"
 """The module with `spec(run)`, the job whose result readers of a finished run look at next."""
 RECORDING = "experiments.learning.recording"
-"""The module with `record(experiment, on_progress, stop)`, which returns a run, and what spares that job its replay."""
-SOON = 5.0  # s that a run may have taken for that job to follow from it at once, if the job has to repeat the run
+"""The module with `record(experiment, on_progress, stop)`, which returns a run and its Recording or None."""
+SOON = 5.0  # s; a run that took longer and was not recorded is not replayed until a reader asks for it
 MANY_THREADS = ("script",)
 """Kinds that run a thread per rank, each of which reserves address space that it never uses."""
 
@@ -70,7 +70,7 @@ class JobSpec:
     ) -> Path:
         """Do the job in this process and return where the result is. Raise ValueError or OSError if it fails.
 
-        `known` is what this process already has for it, by the names of its module's `perform`.
+        `known` holds results that this process already has, as keyword arguments of the module's `perform`.
         """
         return importlib.import_module(KINDS[self.kind]).perform(self.values, Path(root), progress, **known)
 
@@ -85,9 +85,9 @@ class JobSpec:
 
 
 def following(run: Run, is_recorded: bool = False) -> JobSpec | None:
-    """Return the job, if any, for the process that made this run and has already loaded everything it needs.
+    """Return the job that the process of this run should do next, since everything it needs is loaded there, or None.
 
-    A run that `is_recorded` may have taken any time.
+    A run that `is_recorded` needs no replay, so its job follows however long the run took.
     """
     if run.status != "finished" or (run.summary["wall_seconds"] > SOON and not is_recorded):
         return None

@@ -1,8 +1,8 @@
 """Record the models of a run while it trains, so that no replay is needed to see how it learned.
 
-To copy a model and look for an equal one takes as long as a few floating-point operations per byte. That is next to
-nothing for a model that is applied at many positions of a sample, such as a Transformer or a convolution: 1 to 2 % of a
-run on text. Other runs are replayed instead, which takes them no longer than the picture.
+Copying a model and looking for an equal one takes as long as a few floating-point operations per byte. That is little
+for a model applied at many positions of a sample, such as a Transformer or a convolution: 1 to 2 % of a run on text.
+Other runs are replayed instead, which takes no longer than computing the picture.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from experiments.specification.experiment import Experiment
 from workloads.supervised import Supervised
 from workloads.workload import Workload
 
-DENSE = 250  # floating-point operations of a gradient, for each byte of the model, from which on a run is recorded
+DENSE = 250  # a run is recorded if a gradient takes at least this many floating-point operations per byte of the model
 LIMIT = 128_000_000  # bytes of models above which a recording is dropped
 
 
 class Recording(NamedTuple):
-    """A run, its evaluated models, and those that its ranks saw."""
+    """A run, its evaluated models, and the models that passed through its ranks."""
 
     run: Run
     models: list[Model]
@@ -32,7 +32,7 @@ class Recording(NamedTuple):
 def record(
     experiment: Experiment, on_progress: Callable[[Progress], None] | None = None, stop: Any = None
 ) -> tuple[Run, Recording | None]:
-    """Do what `execution.run.run` does, and record the models if that costs little. The run's bits are the same."""
+    """Do what `execution.run.run` does, and record the models if that costs little. The run is bit-identical."""
     trajectory = _trajectory(experiment)
     worker = watch_worker(experiment.method.worker, trajectory) if trajectory else None
     run, models = run_with_models(experiment, on_progress, stop, worker)
@@ -46,7 +46,7 @@ def forward_flops(workload: Workload) -> float:
 
 
 def _trajectory(e: Experiment) -> Trajectory | None:
-    """Return an empty trajectory for a run whose gradients take far longer than to copy its model, else None."""
+    """Return an empty trajectory if a gradient of this run takes far longer than a copy of its model, else None."""
     if e.cluster != "simulated":
         return None
     workload = workload_of(e)

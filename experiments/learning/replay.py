@@ -2,7 +2,7 @@
 
 The job takes an experiment and the digest of its run, so it reads no folder that a reader may have uploaded. It takes
 as long as the run and the ground's evaluations together, about WORK floating-point operations, and up to LIMIT bytes of
-memory for models. Where the run was recorded in this process, only the ground is left. It stores a few numbers for each
+memory for models. If this process has recorded the run, it only evaluates the ground. It stores a few numbers per
 gradient.
 """
 
@@ -35,7 +35,7 @@ SHARE = 0.8  # share of the job's progress that the replay accounts for
 def perform(
     values: dict[str, Any], root: Path, progress: Callable[[float], None], recording: Recording | None = None
 ) -> Path:
-    """Store how the run learned, from its recording if there is one, or else from a replay.
+    """Store how the run learned, from its recording if there is one, else from a replay.
 
     Raise ValueError if the replay does not end with the run's digest.
     """
@@ -49,7 +49,7 @@ def learn(
     progress: Callable[[float], None] = lambda part: None,
     recording: Recording | None = None,
 ) -> Learning:
-    """Return how the run of `e` with this digest learned. Without a `recording` of its models, it is replayed."""
+    """Return how the run of `e` with this digest learned. Replay the run if there is no `recording` of its models."""
     workload = workload_of(e)
     if workload.parameters < 2:
         raise ValueError("a model of one parameter has no plane; use a dimension of 2 or more to see its path.")

@@ -50,7 +50,7 @@ class Trajectory:
         self.sightings: list[Sighting] = []
         self.applied: list[Applied] = []
         self.models: list[np.ndarray] = []  # each (d,)
-        self._places: dict[bytes, int] = {}  # by all bytes of a model, which `models` shows as numbers
+        self._places: dict[bytes, int] = {}  # index in `models`, by the bytes of the model
         self._seen: Counter = Counter()  # by (rank, what)
         self._bytes = 0
 

@@ -261,7 +261,7 @@ def attention_backward(rng, n):
 
 
 def attention_block_forward(rng, n):
-    """Return queries that see all keys of an earlier block of the same length."""
+    """Return arguments in which every query sees all keys of an earlier block of the same length."""
     y, q, k, v = draw(rng, *[(sequences(n), TIME, WIDTH)] * 4)
     (total,) = draw(rng, (sequences(n), 4, TIME))
     return y, total, q, k, v, np.full(TIME, TIME), float(TIME**2)

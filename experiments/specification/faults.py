@@ -63,7 +63,7 @@ class LostRanks(FaultSetting):
 
 
 def _from_text(kind: type[FaultSetting]) -> Any:
-    """Return the type of a knob that is a `kind` in Python and text elsewhere."""
+    """Return the type of a knob that is a `kind` in Python, and text in JSON and on the command line."""
 
     def read(value: Any) -> FaultSetting:
         if not isinstance(value, str | kind):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_RANKS = 1024
 OF_TORCH = ("torch", "numpy", "cuda", "triton")
-"""Modules that torch imports by name, `cuda` and `triton` only where they are installed."""
+"""Modules that torch imports by name; it imports `cuda` and `triton` only if they are installed."""
 CLOCKS = "roofline", "measured"
 RANGES = {
     "ranks": (1, MOST_RANKS),
@@ -40,7 +40,7 @@ RANGES = {
 
 
 def check_name(file: str) -> None:
-    """Raise ValueError if torch would import a script of this name in place of a library."""
+    """Raise ValueError if torch would import a script with this name instead of a library."""
     stem = Path(file).stem
     if stem in OF_TORCH:
         raise ValueError(

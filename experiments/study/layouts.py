@@ -281,7 +281,7 @@ def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | No
     )
     if at.defers[0]:
         told.append(
-            "The best has a zero-bubble schedule (zb). No published run here has one, so what it saves is untested."
+            "The best has a zero-bubble schedule (zb). No published run here has one, so its saving is untested."
         )
     if len(best_of_each(found, 2)) > 1:
         told.append(next_best(found))

@@ -1,4 +1,4 @@
-"""The pipeline of a planned layout, as a schedule of the list simulator that shows its rhythm."""
+"""A short schedule that shows the pattern of a planned layout's pipeline."""
 
 from typing import NamedTuple
 
@@ -10,21 +10,21 @@ from theory.planner.step_time import StepPrices
 
 
 class PipelineSketch(NamedTuple):
-    """A schedule with as few micro-batches as show its rhythm. Its unit of time is a stage's forward pass."""
+    """A planned pipeline with at most two micro-batches per rank. Its unit of time is a stage's forward pass."""
 
     schedule: str
     ranks: int
-    chunks: int  # micro-batches of the schedule
-    planned: int  # and of the plan
+    chunks: int  # micro-batches that are drawn
+    planned: int  # micro-batches of the plan
     pieces: int
     backward: float
-    weights: float  # of `backward`, the part that gives the gradients of weights
+    weights: float  # the part of `backward` that computes the gradients of weights
     latency: float
     forward: float  # s
 
     @property
     def plan(self) -> Plan:
-        """The schedule, to be studied."""
+        """The schedule, as input of `schedules.study`."""
         return Plan.of(
             schedule=self.schedule, ranks=self.ranks, chunks=self.chunks,
             options={"pieces": self.pieces} if self.pieces > 1 else {},
@@ -33,15 +33,13 @@ class PipelineSketch(NamedTuple):
 
     @property
     def remark(self) -> str:
-        """A sentence on the micro-batches that are left out; "" if none is."""
-        left_out = (
-            f"Only {self.chunks} of its {self.planned:,} micro-batches are drawn, so the bubble is a larger part."
-        )
+        """A sentence that says how many micro-batches are left out, or "" if all are drawn."""
+        left_out = f"Only {self.chunks} of its {self.planned:,} micro-batches are drawn, so the bubble looks too large."
         return left_out if self.planned > self.chunks else ""
 
     @property
     def command(self) -> str:
-        """The command that draws it."""
+        """The command that draws this pipeline."""
         pieces = f" --pieces {self.pieces}" * (self.pieces > 1)
         parts = f"I={self.backward - self.weights:g},W={self.weights:g}"
         passes = parts if self.schedule == "zb_h1" else f"B={self.backward:g}"
@@ -50,7 +48,7 @@ class PipelineSketch(NamedTuple):
 
 
 def sketch_pipeline(found: Found, i: int = 0) -> PipelineSketch | None:
-    """Return the pipeline of a layout; None if it has none."""
+    """Return a sketch of the pipeline of layout `i`, or None if the layout has no pipeline."""
     at = found.setup.layout
     ranks, pieces = int(at.pipeline[i]), int(at.pieces[i])
     if ranks == 1:

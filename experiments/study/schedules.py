@@ -51,8 +51,8 @@ LEAST, LARGEST = 1e-6, 1e6  # bounds of a time other than 0
 SETTINGS = {
     "policy": (
         "Micro-batches in flight",
-        "micro-batches in flight in 1F1B: one for each rank from this one on (PA of the paper, DAPPLE), or twice as "
-        "many (PB), which hides slow links but needs more memory",
+        "micro-batches in flight in 1F1B: one for each rank from this one to the last (policy PA of DAPPLE), or about "
+        "twice that number (PB), which hides slow links but needs more memory",
     ),
     "cap": (
         "At most in flight on a rank",

@@ -42,7 +42,7 @@ def _name(run: Run) -> str:
     name = lane_names(run)[e.servers].split()[0]
     memory = catalogue.ALGORITHMS[e.algorithm].family == "shared_memory"
     if name == "worker" and e.cluster == "simulated" and e.per_node == 1 and not e.servers and not memory:
-        return "machine"  # each rank is one
+        return "machine"  # each rank is a machine
     return name
 
 
@@ -55,9 +55,9 @@ def _who(run: Run, name: str) -> str:
 
 
 def _rest(run: Run, name: str, waits: float) -> str:
-    """Return what to add if the sentence has no share of waiting; "" for a failed run, whose ranks may wait forever.
+    """Return what to add if the sentence gives no share of waiting; "" for a failed run, whose ranks may wait forever.
 
-    A rank that waits for nobody still spends time on messages: that is its share of communication.
+    A rank that never waits for another still spends time on messages, which counts as communication.
     """
     e = run.experiment
     if waits >= HARDLY or e.ranks == 1 or run.status == "failed":

@@ -23,7 +23,7 @@ OPENED = 3  # steps at which a longer one opens
 def timeline_frame(run: ScriptRun, name: str, window: Window | None = None) -> bytes:
     """Return the timeline of a script's run for the browser; `name` identifies it (see timeline.frame)."""
     trace, why = run.trace, run.causes
-    if not run.summary.steps:  # no optimizer takes one, so no span is in a step, and no step would be shorter
+    if not run.summary.steps:  # no optimizer takes a step, so no span belongs to one, and no step could be shorter
         trace = Trace(
             trace.ranks, {**trace.spans, "step": np.full_like(trace.spans["step"], -1)}, trace.messages, trace.labels
         )

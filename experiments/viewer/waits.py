@@ -77,10 +77,10 @@ def add_causes(trace: Trace, causes: Causes) -> Trace:
 
 
 def _fills(trace: Trace, message: np.ndarray) -> np.ndarray:
-    """Return a mask of the waits of ranks that will compute and have not yet, for a message from one that has.
+    """Return a mask of the waits of ranks that have not computed yet, for a message from a rank that has.
 
-    Part of such a wait is the network's, and the rest is split among the ranks that the input came through. What the
-    reader has to know is that the pipeline fills.
+    The network causes part of such a wait, and the ranks that the input came through cause the rest. The reader only
+    needs to know that the pipeline is filling.
     """
     spans = trace.spans
     computes = (spans["kind"] == COMPUTE) & (spans["step"] >= 0)  # what a script computes to set up does not count

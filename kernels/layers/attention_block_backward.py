@@ -4,9 +4,9 @@
                                  dv += p^T dy          ds = p (dy v^T - sum over each row of y dy)
                                  dq += ds k / sqrt(d)          dk += ds^T q / sqrt(d)
 
-Here y and total are those after the last block, so p is the softmax over all keys, and the weights need not be kept.
+Here y and total are from after the last block, so p is the softmax over all keys, and the weights need not be stored.
 Shapes are those of attention_block_forward; dq, dy are (n, time, width); dk, dv are (n, keys, width). Every block adds
-to dq, and the blocks of other queries to the same dk and dv.
+to dq, and other blocks of queries add to the same dk and dv.
 Price: 20 n width FLOPs for each of the `pairs` and 26 n heads for its exponential, 2 n time width for the row sums;
 every array once, the gradients twice.
 Source: Dao et al., FlashAttention, NeurIPS 2022.

@@ -1,14 +1,14 @@
-"""Attention to one block of keys: combine with the attention to earlier blocks, by the online softmax.
+"""Attention to one block of keys, combined with the attention to earlier blocks by the online softmax.
 
     for each sample, head and query i:    s = q[i] k[j]^T / sqrt(d) over the keys j < seen[i]
                                           total <- log(exp(total) + sum over j of exp(s[j]))
                                           y[i] <- exp(total before - total) y[i] + sum over j of exp(s[j] - total) v[j]
 
-After any number of blocks, in any order, y is the attention to all keys of these blocks. Start with total = -infinity,
-for which y is overwritten, and give every key once. q, y (n, time, width); k, v (n, keys, width); total
-(n, heads, time); seen (time,), whole numbers from 0 to keys. `pairs` is the number of pairs of a query and a key that
-it sees; a query's own position counts half, as on the diagonal of a causal square. As in attention_forward, a NaN
-reaches only the queries that see it.
+After any number of blocks, in any order, y is the attention to all their keys. Start with total = -infinity, so that
+the first block overwrites y, and pass every key exactly once. q, y (n, time, width); k, v (n, keys, width); total
+(n, heads, time); seen (time,), whole numbers from 0 to keys. `pairs` counts pairs of a query and a key that it sees;
+a query's own position counts half, as on the diagonal of a causal square. As in attention_forward, a NaN reaches only
+the queries that see it.
 Price: 8 n width FLOPs for each of the `pairs` and 16 n heads for its exponential, so the blocks of a causal square add
 up to the price of attention_forward; every array once, y and total twice.
 Source: Milakov & Gimelshein, arXiv:1805.02867 (online softmax); Liu, Zaharia & Abbeel, arXiv:2310.01889.
@@ -59,7 +59,7 @@ def reference(y, total, q, k, v, seen, pairs):
 def weigh_with(exp):
     """Return the function that turns a query's scores into weights, in place, given its total over earlier blocks.
 
-    It returns the new total, and the factor of what these blocks gave.
+    The function returns the new total, and the factor for the result of the earlier blocks.
     """
 
     def weigh(p, count, scale, total):

@@ -1,7 +1,7 @@
 """Causal products: products with a matrix a (time, time) that is 0 above the diagonal: no position sees later ones.
 
-    earlier      y[i] = sum over j <= i of a[i, j] x[j]          what position i takes from those that it sees
-    later        y[j] = sum over i >= j of a[i, j] x[i]          what position j gets back from those that see it
+    earlier      y[i] = sum over j <= i of a[i, j] x[j]          what i takes from the positions that it sees
+    later        y[j] = sum over i >= j of a[i, j] x[i]          what j gets back from the positions that see it
     from_seen    y[i] = sum over j < seen[i] of a[i, j] x[j]     the same for a block of other positions, a (time, keys)
     to_seen      y[j] = sum over i of a[i, j] x[i], where j < seen[i]
 

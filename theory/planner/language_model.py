@@ -104,7 +104,7 @@ CONFIG = {  # field: its names in config.json, the first of Llama, the others of
     "vocabulary": ("vocab_size",),
     "sequence": ("max_position_embeddings", "n_positions", "max_seq_len"),
 }
-LARGEST = 10**7  # of any number in a config.json
+LARGEST = 10**7  # upper limit of any number in a config.json
 GATED = ("silu", "swiglu", "swish", "geglu", "gelu_pytorch_tanh")  # activations of a gated feed-forward layer
 
 
@@ -124,7 +124,7 @@ def from_config(config: Mapping[str, Any]) -> LanguageModel:
     if missing := [CONFIG[field][0] for field, size in sizes.items() if not size]:
         raise ValueError(f"this config.json does not say {', '.join(missing)}; is it the config of a language model?")
     if largest := [CONFIG[field][0] for field, size in sizes.items() if size > LARGEST]:
-        raise ValueError(f"this config.json says that {largest[0]} is above {LARGEST:,}, which no model has.")
+        raise ValueError(f"{largest[0]} in this config.json is above {LARGEST:,}, more than any model has.")
     if experts := _first(config, ("num_local_experts", "num_experts", "n_routed_experts")):
         raise ValueError(f"this model has {experts} experts; mixtures of experts are not planned.")
     heads, width = sizes["heads"], sizes["width"]

@@ -81,7 +81,7 @@ def layer_activations(setup: Setup) -> tuple:
 
 
 def _alive(setup: Setup):
-    """Return how many micro-batches the first stage keeps at a time; as many with ZB-H1 as without."""
+    """Return how many micro-batches the first stage keeps at a time; the number is the same with ZB-H1."""
     at = setup.layout
     ranks, pieces = at.pipeline, at.pieces
     micro_batches = np.ceil(setup.batch / (at.data * at.micro_batch))

@@ -2,8 +2,8 @@
 
 Left out are layouts that another one beats in time and memory alike by this model: a sequence that is not split over
 tensor-parallel ranks, replicated optimizer state, recomputed attention where it is never stored, tensor parallelism
-across nodes, a pipeline with one stage on each rank that does not defer the gradients of weights. What remains is small
-enough to price whole.
+across nodes, a pipeline with one stage on each rank and at least as many micro-batches as ranks that does not defer the
+gradients of weights. What remains is small enough to price every layout.
 """
 
 from dataclasses import dataclass, fields, replace

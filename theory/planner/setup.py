@@ -87,7 +87,7 @@ class Layout:
     micro_batch: Any = 1  # sequences
     recompute: Any = KEEP
     groups: Any = 1  # of data-parallel ranks, each with all shards
-    defers: Any = False  # the gradients of weights to where a rank would wait (ZB-H1), in a pipeline without pieces
+    defers: Any = False  # weight gradients are computed when a rank would wait (ZB-H1); only with one stage per rank
 
     @property
     def gpus(self):

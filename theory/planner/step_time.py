@@ -7,8 +7,8 @@ A product of an (M x Q) and a (Q x N) matrix takes
 which is a rate that grows with 1 / (1/M + 1/N + 1/Q): small products are slower. What memory bounds is priced by its
 bytes. Data-parallel collectives go round a ring over all replicas, and part of the smaller of computation and
 communication is hidden behind the other. A pipeline of p ranks and M micro-batches takes (M + (p-1)/pieces) times a
-stage's passes. If it defers the gradients of weights, which take W, to where its ranks would wait, it waits 2 (p-1) W
-less (the zero-bubble schedule ZB-H1). No published row has such a schedule.
+stage's passes. If its ranks compute the gradients of weights, which take W, when they would otherwise wait, they wait
+2 (p-1) W less (the zero-bubble schedule ZB-H1). No published row uses such a schedule.
 
 The model leaves out the power limit of a GPU and what the allocator costs when memory is nearly full.
 
@@ -58,7 +58,7 @@ class Passes:
     tensor: Any  # in each direction
     context: Any  # in forward; twice that in backward
     again: Any  # recomputed in backward, with its messages
-    weights: Any = 0.0  # of `products` in backward, those that give the gradients of weights
+    weights: Any = 0.0  # the part of `products` in backward that computes the gradients of weights
 
     @property
     def forward(self):
@@ -107,7 +107,7 @@ class StepPrices:
         return forward, backward + (model.matrices - 1) * back(model.ffn / t, h) + back(h, model.ffn / t)
 
     def weight_products(self):
-        """Return the seconds of the products, of those in backward, that give the gradients of a layer's weights."""
+        """Return the seconds of the matrix products that compute the gradients of a layer's weights in backward."""
         model, at, m = self.setup.model, self.setup.layout, self.tokens
         fp8, h, t = self.setup.software.fp8, model.width, at.tensor
         shapes = ((h + 2 * model.keys) / t, h, 1), (h, h / t, 1), (model.ffn / t, h, model.matrices - 1)
@@ -224,7 +224,7 @@ def step_time(setup: Setup, constants: Constants = FITTED) -> StepTime:
     message = _message(prices)
     micro_batches = np.ceil(setup.batch / (at.data * at.micro_batch))
     waits = np.where(at.pipeline > 1, (at.pipeline - 1) / at.pieces, 0.0)
-    filled = np.where(at.defers, 2 * held * one.weights, 0.0)  # of a wait, by what was deferred
+    filled = np.where(at.defers, 2 * held * one.weights, 0.0)  # the deferred part of a wait
     replicated = 2 * prices.collective(2 * own)
     scattered = prices.collective(software.gradient_bytes * own) + prices.collective(2 * own)
     once = np.where(at.shard == NONE, replicated, (1 - constants.hidden) * scattered)

@@ -13,8 +13,8 @@ from experiments.viewer.saved import labels_of_one
 from experiments.wording import units
 
 MAP = (
-    "A map of models: each point is one, its shade is its held-out loss, and the numbers on the contours are losses. "
-    "The line is the path of the model while it learned."
+    "A map of models: each point is a model, its shade is the held-out loss, and the numbers on the contours are "
+    "losses. The line is the path of the model during training."
 )
 
 
@@ -114,13 +114,13 @@ def describe(run: Run, learning: Learning) -> str:
     shown = sum(learning.shares)
     said = [
         f"{MAP} Its axes are the two directions in which the model moved most: they hold {units.percent(shown)} of the "
-        "variance of its path. The rest cannot be drawn, so the loss of a model may differ from the one beneath it."
+        "variance of its path. The rest cannot be drawn, so a model's loss may differ from the one shown at its point."
         if shown < 0.9999
         else f"{MAP} The whole path lies on it."
     ]
     if np.isnan(learning.ground).all():
         said = [
-            "The line is the path of the model while it learned, in the two directions in which it moved most. For a "
+            "The line is the path of the model during training, in the two directions in which it moved most. For a "
             "model this large, computing the loss all over this plane would take too long."
         ]
     workers = len(set(learning.who.tolist()) - {learning.ranks})
@@ -130,7 +130,7 @@ def describe(run: Run, learning: Learning) -> str:
             if workers > 1
             else ""
         )
-        said.append(f"A numbered dot is a worker, at the model for which it computes its gradient.{fanned}")
+        said.append(f"A numbered dot marks the model at which that worker computes its gradient.{fanned}")
     if learning.assembled:
         said.append("Ranks hold parts of the model: the diamond is the whole model, each time it was evaluated.")
     elif not workers:

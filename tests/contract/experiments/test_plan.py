@@ -110,7 +110,7 @@ def test_a_model_that_fits_nowhere_is_told_what_it_needs_and_how_many_gpus_would
 
 
 def test_a_zero_bubble_schedule_that_is_the_best_is_said_to_be_untested():
-    words = "what it saves is untested"
+    words = "its saving is untested"
     assert words in told(LARGE) and layouts.find_layouts(LARGE).found.setup.layout.defers[0]
     assert words not in told(replace(LARGE, batch="1M-tokens"))
 

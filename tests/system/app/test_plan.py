@@ -52,7 +52,7 @@ LLAMA = """{"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads":
 
 def with_config(text):
     page = opened(plan_model="a config.json")
-    assert any("Add the model's config.json" in info.value for info in page.info) and not page.dataframe
+    assert any("Upload the model's config.json" in info.value for info in page.info) and not page.dataframe
     page.file_uploader(key="plan_config").upload("mine.json", text.encode(), "application/json")
     return page.run()
 

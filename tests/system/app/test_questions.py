@@ -71,15 +71,15 @@ FINDS = {
         lambda now, was: now["share_wait"] < 0.05 and 0.38 < was["share_wait"] < 0.42, grows("seconds", 0.98, 1.02),
         grows("samples", 2.7, 3), lambda now, _: 2.7 <= now["staleness_mean"] <= 3,
     ),
-    "NoLoCo averages pairs only: is a slow worker a burden to its partner alone?": (
+    "NoLoCo averages only pairs: does a slow worker delay only its partner?": (
         grows("seconds", 2.8, 3), lambda now, _: 0.45 < now["share_wait"] < 0.5,
     ),
-    "Does it take less time if a fragment travels while workers train on?": (
+    "Does it save time to send a fragment while workers continue to train?": (
         grows("bytes", 0.95, 1.05), grows("seconds", 0.7, 0.78),
         lambda now, was: now["share_communicate"] < 0.025 and 0.28 < was["share_communicate"] < 0.3,
     ),
     "What does SCAFFOLD pay for its control variates?": (grows("bytes", 2, 2), grows("seconds", 1.3, 1.37)),
-    "CHOCO sends a tenth: may workers go all the way to their neighbours' mean?": (
+    "CHOCO sends only a tenth: can workers move all the way to their neighbours' mean?": (
         lambda now, _: now["accuracy"] < 0.25, lambda _, was: was["accuracy"] > 0.9,
     ),
 }  # fmt: skip
@@ -95,12 +95,12 @@ RIGHT = {  # the prediction that these figures bear out
     "Why does a pipeline idle?": "With the batch in one piece, one stage works at a time",
     DIES: "All of them stop",
     "Can training survive the loss of a worker?": "Yes, if the others do not wait for it",
-    "Two of eight workers lie: can the others still learn?": "Yes, if they take medians and not means",
+    "Two of eight workers lie: can the others still learn?": "Yes, if they use medians instead of means",
     "Who waits for a slow worker in asynchronous DiLoCo?": "Hardly anybody",
-    "NoLoCo averages pairs only: is a slow worker a burden to its partner alone?": "No: in the end all of them wait",
-    "Does it take less time if a fragment travels while workers train on?": "About a quarter less on a slow network",
+    "NoLoCo averages only pairs: does a slow worker delay only its partner?": "No: in the end all of them wait",
+    "Does it save time to send a fragment while workers continue to train?": "About a quarter less on a slow network",
     "What does SCAFFOLD pay for its control variates?": "Twice the bytes",
-    "CHOCO sends a tenth: may workers go all the way to their neighbours' mean?": "No: training breaks down",
+    "CHOCO sends only a tenth: can workers move all the way to their neighbours' mean?": "No: training breaks down",
 }
 
 
@@ -316,7 +316,7 @@ def test_a_question_says_which_run_it_starts_from_and_what_changes_there(page, s
     assert (
         "Starts from: Synchronous SGD on handwritten digits, 4 workers, 10GbE. What changes: worker 3 four times "
         "slower. The page below still shows Synchronous SGD on handwritten digits, network 10GbE → 1GbE. Your answer "
-        "puts the run that is asked about in its place."
+        "replaces it with the run in question."
     ) in captions(opened)
     opened = page()
     ask(opened, straggler)
