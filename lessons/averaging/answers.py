@@ -73,7 +73,7 @@ def settles(run, often: str) -> str:
 
 
 def correction(run, period: int, correct: str) -> float:
-    """Return where two workers with different data settle at a rate of 0.5."""
+    """Return where two workers with different data settle at a rate of 0.5, with or without a correction."""
     kind = "average" if correct.startswith("Nothing") else "scaffold"
     values = unlike.UNLIKE | {"learning_rate": 0.5, "steps": 60 * period, "precision": "float64"}
     return float(run(algorithm="scaffold", kind=kind, period=period, evaluations=1, **values).parameters[0])

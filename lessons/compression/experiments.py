@@ -482,36 +482,37 @@ ONE_IN_TEN = {
 
 
 def unlike_loss(run, sent, rate, **values):
-    """Return the mean loss of the last 100 of 400 steps on four quadratics that differ."""
+    """Return the mean loss over the last 100 of 400 steps, with four workers whose quadratics differ."""
     return float(run(learning_rate=rate, **UNLIKE | ONE_IN_TEN[sent] | values).evaluations["loss"][-100:].mean())
 
 
 @figure(
-    "What should be sent if the workers' data differ?",
-    source="Richtarik, Sokolov & Fatkhullin, 2021; on these quadratics the figures are ours",
+    "What should workers send if their data differ?",
+    source="Richtarik, Sokolov & Fatkhullin, 2021; the measurements on these quadratics are ours",
     claims={
-        "with the rest thrown away, no rate ends below a third of the loss at the start": lambda rows: (
+        "if the rest is thrown away, the loss ends above a third of its initial value at every rate": lambda rows: (
             min(column(rows, "loss", sent="the largest, the rest thrown away")) > 1.674 / 3
         ),
-        "with the rest owed, the best rate is in between, and ends above 0.001": lambda rows: (
+        "if the rest is owed, the best rate lies between the extremes, and ends above 0.001": lambda rows: (
             interior({row["rate"]: row["loss"] for row in rows if row["sent"] == "the largest, the rest owed"}) > 0
             and min(column(rows, "loss", sent="the largest, the rest owed")) > 1e-3
         ),
-        "with the largest difference, the largest rate ends lowest, below 1e-12": lambda rows: (
+        "if the largest difference is sent, a larger rate ends lower, and the largest one below 1e-12": lambda rows: (
             is_falling(column(rows, "loss", sent="the largest difference"))
             and column(rows, "loss", sent="the largest difference")[-1] < 1e-12
         ),
-        "at every rate it ends less than three times above whole gradients": lambda rows: all(
-            ratio(rows, "loss", sent=("the largest difference", "whole gradients"), rate=rate) < 3 for rate in FIVE
+        "at every rate the largest difference ends at less than three times the loss of whole gradients": lambda rows: (
+            all(ratio(rows, "loss", sent=("the largest difference", "whole gradients"), rate=rate) < 3 for rate in FIVE)
         ),
     },
-    look=Look("rate", ("loss",), "sent", log="xy", title="loss after 400 steps, above the optimum's"),
+    look=Look("rate", ("loss",), "sent", log="xy", title="loss above the optimum's, mean of the last 100 of 400 steps"),
 )
 def unlike_gradients(run):
-    """Four workers, each in a bowl of its own with ten parameters, and exact gradients. A message is one number of ten.
+    """Four workers with exact gradients, each in a bowl of its own with ten parameters. A message holds one number of
+    the ten.
 
-    The bowls' centres are -3, -1, 1 and 3, and the first is five times as steep as the last. The loss is the mean of
-    the last 100 steps; it begins at 1.67. Nothing is random.
+    The bowls' centres are -3, -1, 1 and 3, and the first bowl is five times as steep as the last. The loss starts at
+    1.67 and is averaged over the last 100 of 400 steps. Nothing is random.
     """
     for sent in ONE_IN_TEN:
         for rate in FIVE:
@@ -519,19 +520,20 @@ def unlike_gradients(run):
 
 
 @figure(
-    "Owe, or send differences, if gradients are those of mini-batches?",
-    source="Fatkhullin, Tyurin & Richtarik, 2023, on noise in EF21; on digits the figures are ours",
+    "Should workers owe the rest or send differences if gradients come from mini-batches?",
+    source="Fatkhullin, Tyurin & Richtarik, 2023, on noise in EF21; the measurements on digits are ours",
     claims={
-        "each at its own best rate, the largest differences end over twice as high as what is owed": lambda rows: (
+        "with each method at its own best rate, sending differences more than doubles the loss": lambda rows: (
             ratio(rows, "loss", sent=("the largest differences", "the largest, the rest owed")) > 2
         ),
     },
     look=Look("sent", ("loss",), kind="bar", title="training loss"),
 )
 def noisy_beliefs(run):
-    """Digits, 120 steps with mini-batches of 32; a hundredth of the numbers is sent, each at the best of several rates.
+    """Digits, 120 steps with mini-batches of 32. Workers send a hundredth of the numbers, and each method runs at its
+    own best rate.
 
-    The rates are a factor of two apart, and the best is neither the smallest nor the largest.
+    The best rate is one of four, a factor of two apart, and neither the smallest nor the largest.
     """
     for sent, codec, rates in (
         ("the largest, the rest owed", "top_k", (0.2, 0.4, 0.8, 1.6)),

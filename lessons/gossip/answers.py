@@ -71,7 +71,7 @@ def lost(run, method: str) -> str:
 
 
 def differences(run, what: str) -> str:
-    """Return what becomes of the distance between workers that only gossip, with messages of a tenth of the numbers."""
+    """Return whether workers agree, stop or fly apart if they only gossip, with a tenth of the numbers per message."""
     sent = less.DIFFERENCE if what.startswith("the difference") else less.LARGEST
     distance = less.gossip(run, sent, 0.3 if "three tenths" in what else 1.0)
     kept = distance[100] / distance[0]
@@ -79,13 +79,13 @@ def differences(run, what: str) -> str:
 
 
 def in_pairs(run, late: str) -> str:
-    """Return how much time outer steps in pairs take, compared with a sum of all."""
+    """Return how the time of training with outer steps in pairs compares with that of a sum over all workers."""
     in_twos, in_sum = (pairs.step_time(run, method, OUTER[late], collective="ring") for method in ("noloco", "diloco"))
     return "same" if in_twos > 0.95 * in_sum else "less" if in_twos > 0.5 * in_sum else "half"
 
 
 OUTER = {
-    "all are late now and then, and messages take no time": {"jitter": "exponential"},
+    "all workers are late now and then, and messages take no time": {"jitter": "exponential"},
     "worker 7 is three times as slow as the others, and messages take no time": {"slow": "7:3"},
     "nobody is late, and a message takes as long as ten steps": {"latency": 7.7e-5},
 }

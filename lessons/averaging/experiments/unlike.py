@@ -1,4 +1,4 @@
-"""Workers whose data differ, and what takes their drift away."""
+"""Workers whose data differ, and methods that correct their drift."""
 
 from itertools import product
 
@@ -108,7 +108,7 @@ SPRINGS = (0.1, 0.3, 1.0)
 
 
 def distance_after(kind, rate, period, prox=0.0):
-    """Return the distance from the optimum after ten meetings of the two bowls, without running them."""
+    """Return how far from the optimum the two workers are after ten meetings, by iterating the update formulas."""
     x, own = 0.0, np.zeros(2)
     for _ in range(MEETINGS):
         turn = own.mean() - own if kind == "scaffold" else 0.0
@@ -121,21 +121,21 @@ def distance_after(kind, rate, period, prox=0.0):
 
 
 @figure(
-    "What takes the drift of workers with different data away?",
-    source="Karimireddy et al., 2020; Li et al., 2020; on these two bowls the figures are ours",
+    "What removes the drift of workers with different data?",
+    source="Karimireddy et al., 2020; Li et al., 2020; the measurements on these two bowls are ours",
     claims={
-        "averages and a spring end over a hundredth of the way off, at any period": lambda rows: all(
+        "averaging and FedProx end more than 0.01 from the optimum at every period": lambda rows: all(
             row["off"] > 0.01 for row in rows if row["method"] != METHODS["scaffold"]
         ),
-        "corrected, they end less than a thousandth off, and over a hundred times nearer than either": lambda rows: all(
+        "SCAFFOLD ends less than 0.001 from it, and more than a hundred times closer than either": lambda rows: all(
             row["off"] < 1e-3 and 100 * row["off"] < min(column(rows, "off", period=row["period"], method=other))
             for row in matching(rows, method=METHODS["scaffold"])
             for other in (METHODS["average"], METHODS["prox"])
         ),
-        "the longer they walk alone, the smaller is the best rate of averages and of the correction": lambda rows: all(
+        "the best rate of averaging and of SCAFFOLD falls as the period grows": lambda rows: all(
             is_falling(column(rows, "rate", method=METHODS[kind])) for kind in ("average", "scaffold")
         ),
-        "all are as far off as the formulas say": lambda rows: all(
+        "every distance is the one that the formulas predict": lambda rows: all(
             abs(row["off"] - row["formula"]) < 1e-9 for row in rows
         ),
     },
@@ -145,10 +145,10 @@ def distance_after(kind, rate, period, prox=0.0):
     ),
 )  # fmt: skip
 def ten_meetings(run):
-    """The two bowls again: ten meetings, each row at the best of ten rates a factor of two apart, and with the best of
-    three springs.
+    """The two bowls again, with ten meetings. Each row uses the best of ten rates, a factor of two apart, and FedProx
+    also the best of three spring stiffnesses.
 
-    The rates are chosen by iterating the formulas. At the start the distance is 2/3.
+    The rates and stiffnesses are chosen by iterating the update formulas. The initial distance is 2/3.
     """
     for period, (kind, method) in product((2, 5, 10, 20, 50), METHODS.items()):
         tried = {
@@ -169,23 +169,23 @@ def ten_meetings(run):
 
 
 @figure(
-    "Does the correction help if data are alike?",
-    source="Karimireddy et al., 2020; that it does not help here is ours",
+    "Does the correction help if the workers' data are alike?",
+    source="Karimireddy et al., 2020; that it does not help here is our own finding",
     claims={
-        "with each at its own best rate the correction gains less than 15 % of the loss": lambda rows: (
+        "with each method at its own best rate, the correction lowers the loss by less than 15 %": lambda rows: (
             ratio(rows, "loss", method=("corrected", "averages")) > 0.85
         ),
-        "the correction sends exactly twice the bytes": lambda rows: (
+        "with the correction, workers send exactly twice the bytes": lambda rows: (
             ratio(rows, "megabytes", method=("corrected", "averages")) == 2
         ),
     },
     look=Look("method", ("loss",), kind="bar", title="held-out loss"),
 )
 def alike_shards(run):
-    """Digits in shuffled shards, eight workers with 16 images each, 12 meetings of ten steps, each at its own best
-    rate.
+    """Digits in shuffled shards: eight workers with batches of 16, and 12 meetings with ten steps before each. Each
+    method runs at its own best rate.
 
-    It is one of four, a factor of two apart, and neither the smallest nor the largest.
+    The best rate is one of four, a factor of two apart, and neither the smallest nor the largest.
     """
     for kind, method in (("average", "averages"), ("scaffold", "corrected")):
         tried = {

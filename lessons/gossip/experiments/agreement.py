@@ -13,7 +13,7 @@ from lessons.gossip.experiments import BOWL
     "How far apart do neighbours stay?",
     source="Lian et al., NIPS 2017; Xiao & Boyd, 2004; the formula for this bowl is ours",
     claims={
-        "ring, random, torus, exponential, complete: the larger the gap, the closer the workers": lambda rows: (
+        "from ring to random, torus, exponential and complete, the gap grows and the distance falls": lambda rows: (
             is_rising([row["gap"] for row in rows if row["graph"] != "star"])
             and is_falling([row["apart"] for row in rows if row["graph"] != "star"])
         ),
@@ -84,21 +84,23 @@ SEATS = {"two halves": (*range(0, 16, 2), *range(1, 16, 2)), "in turn": tuple(ra
         "it settles at the fixed point that the mixing matrix predicts": lambda rows: all(
             abs(row["settled"] - row["formula"]) < 1e-3 for row in rows
         ),
-        "with the kinds in two halves, the ring ends over seven times as far off as the complete graph": lambda rows: (
+        "with the kinds in two halves, the ring ends over 7 times as far off as the complete graph": lambda rows: (
             off(rows, graph="ring", seats="two halves") > 7 * off(rows, graph="complete", seats="two halves")
         ),
-        "the star ends as far off as the ring, though its gap is larger": lambda rows: (
+        "the star settles within 5 % of where the ring does, though its gap is larger": lambda rows: (
             abs(ratio(rows, "settled", graph=("star", "ring"), seats="two halves") - 1) < 0.05
         ),
-        "with the two kinds alternating, the ring ends nearest of all": lambda rows: (
+        "with the two kinds alternating, the ring settles closest of all to the optimum": lambda rows: (
             off(rows, graph="ring", seats="in turn")
             == min(off(rows, graph=row["graph"], seats=row["seats"]) for row in rows)
         ),
-        "no graph settles at the optimum": lambda rows: all(row["settled"] - row["optimum"] > 0.01 for row in rows),
-        "with gradient tracking all of them do": lambda rows: all(
+        "D-PSGD settles at the optimum on no graph": lambda rows: all(
+            row["settled"] - row["optimum"] > 0.01 for row in rows
+        ),
+        "gradient tracking settles there on every graph": lambda rows: all(
             abs(row["tracked"] - row["optimum"]) < 1e-3 for row in rows
         ),
-        "at a third of the rate each of them would settle less than half as far off": lambda rows: all(
+        "at a third of the rate D-PSGD would settle less than half as far from the optimum": lambda rows: all(
             row["a third of the rate"] - row["optimum"] < (row["settled"] - row["optimum"]) / 2 for row in rows
         ),
     },
@@ -108,9 +110,9 @@ def unlike_neighbours(run):
     """D-PSGD with 16 workers at rate 0.1, without noise: eight in a bowl around -1, and eight in one around +1 that is
     five times as flat. The optimum of all is -2/3.
 
-    `seats`: whether the two kinds fill one half of the ranks each, or alternate. formula: the mean of the x that a step
-    leaves where it is, W x - 0.1 h (x - c) = x; and the same at a third of the rate. tracked: the same steps along a
-    mean of all gradients, which is gossiped, too.
+    `seats`: whether each kind fills one half of the ranks, or the kinds alternate. `formula`: the mean of the fixed
+    point x of a step, W x - 0.1 h (x - c) = x; `a third of the rate` is the same with 0.1 / 3. `tracked`: the same run
+    with gradient tracking, whose steps follow a gossiped mean of all gradients.
     """
     kind = np.arange(16) % 2
     h, centres = np.array([1, 0.2])[kind], np.array([-1, 1])[kind]
@@ -135,7 +137,7 @@ def unlike_neighbours(run):
 
 
 def off(rows, **where):
-    """Return how far from the optimum the mean settles."""
+    """Return the distance from the optimum at which the mean settles."""
     return value(rows, "settled", **where) - rows[0]["optimum"]
 
 
@@ -155,30 +157,30 @@ def _mixings(way, workers):
 
 @figure(
     "After how many steps has every worker heard from every other?",
-    source="Daily et al., GossipGraD, 2018; the errors at 6 and 12 workers are ours",
+    source="Daily et al., GossipGraD, 2018; the errors with 6 and 12 workers are our own finding",
     claims={
         "with changing partners, after log2 N steps, rounded up": lambda rows: all(
             row["heard of"] == row["workers"] for row in rows if row["way"] == "gossip" and row["last"]
         ),
-        "at powers of two every worker then has the exact mean": lambda rows: all(
+        "if N is a power of two, every worker then has the exact mean": lambda rows: all(
             value(rows, "error", way="gossip", workers=workers, last=True) < 1e-15 for workers in (8, 16)
         ),
-        "at 6 and 12 workers its weights are off by 0.02 to 0.1": lambda rows: all(
+        "with 6 and 12 workers the largest error of a weight is then 0.02 to 0.1": lambda rows: all(
             0.02 < value(rows, "error", way="gossip", workers=workers, last=True) < 0.1 for workers in (6, 12)
         ),
-        "on a ring of 16 each worker has then heard from nine, itself included": lambda rows: (
+        "on a ring of 16, each worker has by then heard from nine, itself included": lambda rows: (
             value(rows, "heard of", way="ring", workers=16, last=True) == 9
         ),
     },
     look=Look("steps", ("heard of",), "way+workers", title="workers that every worker has heard from"),
 )
 def who_has_heard(run):
-    """The product of the mixing matrices of k steps, without training; a row holds the weights of all workers in the
-    model of one.
+    """The product of the mixing matrices of the first k steps, without training. Row i holds the weight of every
+    worker's initial model in worker i's model.
 
-    `heard of`: the number of weights above zero in a row, the least of all rows. `error`: the largest distance of a
-    weight from the fair share 1/N. A gradient that is sent to one partner in one step spreads no further; models are
-    mixed again and again, so they pass on what they have received.
+    `heard of`: the smallest number of positive weights in any row. `error`: the largest difference between a weight and
+    the fair share 1/N. A gradient that is sent to one partner in one step spreads no further. Models are mixed again
+    and again, so they pass on what they have received.
     """
     for way, workers in (("gossip", 6), ("gossip", 8), ("gossip", 12), ("gossip", 16), ("ring", 16)):
         product, rounds = np.eye(workers), (workers - 1).bit_length()

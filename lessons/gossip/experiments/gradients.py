@@ -9,29 +9,29 @@ from lessons.gossip.experiments import BOWL
 
 @figure(
     "Should partners exchange gradients, or models?",
-    source="Daily et al., GossipGraD, 2018, whose abstract says gradients; that only models spread is ours",
+    source="Daily et al., GossipGraD, 2018, whose abstract says gradients; that only models spread is our own finding",
     claims={
         "workers that exchange gradients keep drifting apart": lambda rows: is_rising(
             column(rows, "apart", exchange="gradient")
         ),
-        "with models they stay together, and in the end even move closer": lambda rows: (
+        "workers that exchange models stay together, and move closer again in the end": lambda rows: (
             column(rows, "apart", exchange="model")[-1] < max(column(rows, "apart", exchange="model"))
         ),
-        "after 400 steps those with gradients are over 30 times as far apart": lambda rows: (
+        "after 400 steps the mean squared distance is over 30 times larger with gradients": lambda rows: (
             ratio(rows, "apart", exchange=("gradient", "model"), steps=400) > 30
         ),
-        "on these images the loss of the mean is the same within a tenth": lambda rows: all(
+        "on these images the losses of the two means differ by less than a tenth": lambda rows: all(
             abs(ratio(rows, "loss", exchange=("gradient", "model"), steps=n) - 1) < 0.1 for n in (25, 50, 100, 200, 400)
         ),
     },
     look=Look("steps", ("apart",), "exchange", log="xy", title="mean squared distance from the mean"),
 )
 def models_or_gradients(run):
-    """GossipGraD on digits, 8 workers with 8 images each; `apart` is the mean squared distance from the mean.
+    """GossipGraD on digits, 8 workers with batches of 8; `apart` is the mean squared distance from the mean.
 
     A gradient reaches one partner and is then forgotten: where the loss is flat, nothing pulls the replicas together
-    again. Their mean is still a good model while they are close enough for the loss between them to be a bowl. That
-    holds on a problem this small, and cannot be relied on.
+    again. Their mean is still a good model as long as they are close enough for the loss between them to be a bowl.
+    That is true of a problem this small, but cannot be relied on.
     """
     for exchange in ("gradient", "model"):
         done = run(
@@ -63,21 +63,21 @@ def _worst(graph, workers):
 
 @figure(
     "What happens to neighbours that exchange gradients and never average?",
-    source="the scheme: Viviani et al., Deep Learning at Scale, 2019; the finding is ours",
+    source="the scheme: Viviani et al., Deep Learning at Scale, 2019; the finding is our own",
     claims={
-        "on rings and tori disagreement grows within 6 % of the rate that theory predicts": lambda rows: all(
+        "on rings and tori the growth of disagreement is within 6 % of what theory predicts": lambda rows: all(
             abs(row["growth"] / row["growth, theory"] - 1) < 0.06 for row in rows if row["graph"] != "complete"
         ),
         "on an even torus it grows about three times as fast as on an even ring": lambda rows: (
             2.8 < ratio(rows, "growth", graph=("torus", "ring"), workers=16) < 3.3
         ),
-        "on an odd ring of 9 it still grows by over 3 % per step": lambda rows: (
+        "on an odd ring of 9 it still grows by more than 3 % per step": lambda rows: (
             value(rows, "growth", graph="ring", workers=9) > 3
         ),
         "only on the complete graph do the replicas stay together": lambda rows: (
             value(rows, "apart", graph="complete", workers=16) < 1e-20
         ),
-        "meanwhile the loss of the mean stays below 1 and shows nothing": lambda rows: (
+        "meanwhile the loss of the mean stays below 1 and reveals nothing": lambda rows: (
             max(column(rows, "loss of the mean")) < 1 < 1e6 < value(rows, "apart", graph="torus", workers=16)
         ),
     },
@@ -135,7 +135,7 @@ def raw(run, graph, workers, rate=0.05, weights="one"):
 
 @figure(
     "What keeps nearest neighbours together?",
-    source="Viviani et al., Deep Learning at Scale, 2019, whose code restarts from the best; the others are ours",
+    source="Viviani et al., Deep Learning at Scale, 2019, whose code restarts from the best; the rest is ours",
     claims={
         "with plain SGD and no remedy they diverge": lambda rows: value(rows, "apart", cure="none", steps=200) > 1e15,
         "Adagrad slows that down, but they keep moving apart": lambda rows: (
@@ -145,10 +145,10 @@ def raw(run, graph, workers, rate=0.05, weights="one"):
             max(column(rows, "apart", cure=cure)) < 3 * min(column(rows, "apart", cure=cure))
             for cure in ("restart from the best", "restart from the mean", "lazy weights")
         ),
-        "restarts from the best of 16 end at over twice the loss of restarts from the mean": lambda rows: (
+        "restarts from the best of 16 end at more than twice the loss of restarts from the mean": lambda rows: (
             ratio(rows, "loss of the mean", cure=("restart from the best", "restart from the mean"), steps=200) > 2
         ),
-        "lazy weights need no restart, and give the lowest loss of a worker": lambda rows: (
+        "lazy weights need no restarts, and give single workers the lowest loss": lambda rows: (
             value(rows, "loss of a worker", cure="lazy weights", steps=200)
             == min(column(rows, "loss of a worker", steps=200))
         ),

@@ -1,4 +1,4 @@
-"""What neighbours can send instead of whole models."""
+"""Messages that neighbours can send instead of whole models."""
 
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ WHOLE, LARGEST, DIFFERENCE = "whole models", "the largest tenth", "the largest t
 
 
 class Still:
-    """A task with another start and no gradients: its workers only gossip."""
+    """A task with the given start and zero gradients, so that its workers only gossip."""
 
     def __init__(self, task, start):
         self._task, self._start = task, start
@@ -46,7 +46,7 @@ def send_the_largest(comm, task, s):
 
 
 def gossip(run, sent, consensus, steps=100):
-    """Return the mean squared distance from the mean after each step, of eight workers that start at random vectors."""
+    """Return the mean squared distance of eight workers from their mean, at their random start and after each step."""
     starts = np.random.default_rng([run.seed, 8]).standard_normal((8, 50))
     worker = {WHOLE: dpsgd.worker, LARGEST: send_the_largest, DIFFERENCE: choco.worker}[sent]
     values = {"algorithm": "dpsgd"} if sent == WHOLE else {"algorithm": "choco", "consensus": consensus}
@@ -60,19 +60,19 @@ CONSENSUS = {WHOLE: (1.0,), LARGEST: (0.4, 0.7, 1.0), DIFFERENCE: (0.2, 0.3, 0.4
 
 
 @figure(
-    "Do neighbours agree if they send only the largest tenth?",
-    source="Koloskova, Stich & Jaggi, 2019; the figures are ours",
+    "Do neighbours agree if they send only the largest tenth of the numbers?",
+    source="Koloskova, Stich & Jaggi, 2019; the measurements are ours",
     claims={
-        "with the largest of a model it stops: 40 steps more take less than half of it away": lambda rows: (
+        "with the model's largest numbers the distance falls by less than half in the last 40 steps": lambda rows: (
             2 * value(rows, "apart", sent=LARGEST, steps=100) > value(rows, "apart", sent=LARGEST, steps=60)
         ),
-        "and it stops above a fiftieth of the distance at the start": lambda rows: (
+        "and after 100 steps it is still more than a fiftieth of the initial distance": lambda rows: (
             value(rows, "apart", sent=LARGEST, steps=100) > value(rows, "apart", sent=LARGEST, steps=0) / 50
         ),
-        "with differences, every 20 steps more than halve the distance": lambda rows: all(
+        "with the largest differences, every 20 steps more than halve the distance": lambda rows: all(
             2 * after < before for before, after in pairwise(column(rows, "apart", sent=DIFFERENCE))
         ),
-        "with whole models it shrinks faster still": lambda rows: all(
+        "with whole models the distance is smaller still at every step shown": lambda rows: all(
             value(rows, "apart", sent=WHOLE, steps=steps) < value(rows, "apart", sent=DIFFERENCE, steps=steps)
             for steps in (20, 40, 60, 80, 100)
         ),
@@ -80,10 +80,10 @@ CONSENSUS = {WHOLE: (1.0,), LARGEST: (0.4, 0.7, 1.0), DIFFERENCE: (0.2, 0.3, 0.4
     look=Look("steps", ("apart",), "sent", log="y", title="mean squared distance from the mean"),
 )
 def compressed_gossip(run):
-    """Eight workers on a ring begin with random vectors of 50 numbers and only gossip: there are no gradients.
+    """Eight workers on a ring start from random vectors of 50 numbers and only gossip: there are no gradients.
 
-    Two of the three send five numbers, each at the best of three consensus steps. The largest of a model may take a
-    whole step; of differences, larger steps than 0.4 drive the workers apart.
+    Two of the three methods send five numbers per message, each with the best of three consensus steps. With the
+    model's largest numbers a whole step works. With the largest differences, steps above 0.4 drive the workers apart.
     """
     for sent, tried in CONSENSUS.items():
         distances = [gossip(run, sent, consensus) for consensus in tried]
@@ -94,19 +94,19 @@ def compressed_gossip(run):
 
 @figure(
     "Do neighbours train as well with a fifth of the bytes?",
-    source="Koloskova, Lin, Stich & Jaggi, 2020; on digits the figures are ours",
+    source="Koloskova, Lin, Stich & Jaggi, 2020; the measurements on digits are ours",
     claims={
-        "CHOCO sends a fifth of the bytes of D-PSGD": lambda rows: (
+        "CHOCO sends a fifth of D-PSGD's bytes": lambda rows: (
             abs(ratio(rows, "megabytes", method=("CHOCO", "D-PSGD")) - 0.2) < 0.005
         ),
-        "with each at its own best rate, its loss is less than 15 % higher": lambda rows: (
+        "with each method at its own best rate, CHOCO's loss is less than 15 % higher": lambda rows: (
             ratio(rows, "loss", method=("CHOCO", "D-PSGD")) < 1.15
         ),
     },
     look=Look("method", ("loss",), kind="bar", title="held-out loss"),
 )
 def fewer_bytes(run):
-    """Digits, eight workers on a ring, 150 steps, each at its own best of four rates a factor of two apart."""
+    """Digits, eight workers on a ring, 150 steps. Each method uses the best of four rates, a factor of two apart."""
     small = {"hidden": "32", "batch": 16, "steps": 150, "evaluations": 1} | EIGHT
     for method, values in {
         "D-PSGD": {"algorithm": "dpsgd"},

@@ -1,4 +1,4 @@
-"""Many steps alone, and then an exchange with one other worker instead of a sum over all."""
+"""Many steps alone, then an exchange with one other worker instead of a sum over all workers."""
 
 from lessons.figure import Look, figure, ratio, value
 
@@ -14,7 +14,7 @@ BOWL = {
 
 
 def step_time(run, method, late, **values):
-    """Return the time of a step of eight workers, with an outer step every four, by that of one undisturbed worker."""
+    """Return the time per step of eight workers with an outer step every four, relative to one undisturbed worker."""
     steps = {"algorithm": method, "workers": 8, "steps": 384, "period": 4, "update": "sgd"}
     done = run(**steps, **late, **values, **BOWL).summary["seconds"] / 384
     alone = run(algorithm="sgd", workers=1, steps=10, **BOWL).summary["seconds"] / 10
@@ -23,21 +23,21 @@ def step_time(run, method, late, **values):
 
 @figure(
     "Who waits for whom if outer steps are taken in pairs?",
-    source="Kolehmainen et al., 2025, on waiting for all or for one; the slow worker is ours",
+    source="Kolehmainen et al., 2025, on waiting for all or for one; the case of a slow worker is ours",
     claims={
-        "if all are late now and then, pairs take less than nine tenths of the time": lambda rows: (
+        "if all are late now and then, pairs take less than nine tenths of the time of a sum": lambda rows: (
             0.9 * value(rows, "slowdown", late="all are late now and then", method="sum of all (DiLoCo)")
             > value(rows, "slowdown", late="all are late now and then", method="in pairs (NoLoCo)")
         ),
-        "if one is always slow, pairs and a sum of all take the same time within 5 %": lambda rows: (
+        "if one is always slow, pairs and a sum of all take the same time, within 5 %": lambda rows: (
             abs(ratio(rows, "slowdown", late="one is three times as slow", method=(*METHODS,)) - 1) < 0.05
         ),
     },
-    look=Look("late", ("slowdown",), "method", kind="bar", title="time, as a multiple of one undisturbed worker's"),
+    look=Look("late", ("slowdown",), "method", kind="bar", title="time relative to one undisturbed worker"),
 )
 def waiting_in_pairs(run):
-    """Eight workers, 96 outer steps with four steps before each. The network takes no time, so all that is added is
-    waiting.
+    """Eight workers take 96 outer steps, with four inner steps before each. The network takes no time, so all extra
+    time is waiting.
     """
     for late, values in LATE.items():
         for method, algorithm in METHODS.items():
@@ -45,22 +45,23 @@ def waiting_in_pairs(run):
 
 
 @figure(
-    "What holds models together that are averaged in pairs only?",
-    source="Kolehmainen et al., 2025; on digits the figures are ours",
+    "What keeps models together if they are averaged only in pairs?",
+    source="Kolehmainen et al., 2025; the measurements on digits are ours",
     claims={
-        "without a spring they end over five times as far apart as with a pull of 1": lambda rows: (
+        "without a spring the mean squared distance is over five times that with a pull of 1": lambda rows: (
             ratio(rows, "apart", pull=(0.0, 1.0)) > 5
         ),
-        "too soft a spring and too stiff a spring leave them farther apart than a pull of 1": lambda rows: (
+        "a spring that is too soft or too stiff leaves models farther apart than a pull of 1": lambda rows: (
             value(rows, "apart", pull=1.0) < min(value(rows, "apart", pull=0.25), value(rows, "apart", pull=1.8)) / 1.2
         ),
     },
     look=Look("pull", ("apart",), log="y", title="mean squared distance from the mean"),
 )
 def springs_in_pairs(run):
-    """NoLoCo on digits with Adam inside, eight workers, 16 exchanges with ten steps before each, a momentum of 0.5.
+    """NoLoCo on digits with Adam as the inner optimiser: eight workers, 16 exchanges with ten steps before each, and an
+    outer momentum of 0.5.
 
-    The distance is the mean of the last eight evaluations before the end.
+    The distance is averaged over the last eight evaluations before the end.
     """
     for pull in (0.0, 0.25, 0.5, 1.0, 1.4, 1.8):
         done = run(

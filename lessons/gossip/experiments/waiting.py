@@ -15,27 +15,27 @@ from lessons.gossip.experiments import PEERS
             for row in rows
             if row["method"] == "ring all-reduce"
         ),
-        "neighbours wait for one, at any number of workers": lambda rows: all(
+        "a step with neighbours waits for one message, for any number of workers": lambda rows: all(
             abs(row["messages in a row"] - 1) < 0.01 for row in rows if row["method"] != "ring all-reduce"
         ),
-        "at 32 workers the all-reduce sends 90 to 100 % of the bytes of D-PSGD": lambda rows: (
+        "with 32 workers the all-reduce sends 90 to 100 % of D-PSGD's bytes": lambda rows: (
             0.9 < ratio(rows, "kB per worker", method=("ring all-reduce", "D-PSGD"), workers=32) < 1
         ),
-        "at 1 ms, D-PSGD on 32 workers is more than 30 times as fast": lambda rows: (
+        "at a latency of 1 ms, D-PSGD on 32 workers is more than 30 times as fast": lambda rows: (
             ratio(rows, "at 1 ms", method=("ring all-reduce", "D-PSGD"), workers=32) > 30
         ),
-        "and at 10 us still more than 3 times as fast": lambda rows: (
+        "at 10 us it is still more than 3 times as fast": lambda rows: (
             ratio(rows, "at 10 us", method=("ring all-reduce", "D-PSGD"), workers=32) > 3
         ),
     },
-    look=Look("workers", ("at 10 us", "at 1 ms"), "method", log="xy", title="milliseconds of a step"),
+    look=Look("workers", ("at 10 us", "at 1 ms"), "method", log="xy", title="milliseconds per step"),
 )
 def one_hop(run):
-    """Milliseconds of a step on digits, by the latency of the network; its bandwidth is that of 10 Gb Ethernet.
+    """Milliseconds per step on digits at two latencies; the bandwidth is that of 10 Gb Ethernet.
 
-    `messages in a row`: the number of latencies that a step contains. The model is small, so latency matters. If the
+    `messages in a row`: the number of latencies that a step contains. The model is small, so latency matters. If a
     model is so large that bandwidth dominates, the all-reduce is just as fast, since the same number of bytes passes
-    each link. GossipGraD and push-sum send to one worker instead of two, so half as much.
+    over each link. GossipGraD and push-sum send to one worker instead of two, so they send half the bytes.
     """
     methods = {
         "ring all-reduce": {"algorithm": "sync_sgd", "collective": "ring"},
@@ -64,32 +64,32 @@ def one_hop(run):
     "Does training without an all-reduce need more steps, and how much less time?",
     source="Lian et al., NIPS 2017 and ICML 2018; Assran et al., 2019",
     claims={
-        "after the same steps all end within a fifth of the loss of synchronous SGD": lambda rows: all(
+        "after the same number of steps all end within a fifth of the loss of synchronous SGD": lambda rows: all(
             abs(row["loss"] / value(rows, "loss", method="synchronous", latency=row["latency"]) - 1) < 0.2
             for row in rows
         ),
-        "on 1 Gb Ethernet the others need less than half the time of synchronous SGD": lambda rows: all(
+        "on 1 Gb Ethernet the others need less than half of synchronous SGD's time": lambda rows: all(
             ratio(rows, "seconds", method=(method, "synchronous"), latency="24 us") < 1 / 2
             for method in PEERS
             if method != "synchronous"
         ),
-        "and with a latency of 1 ms less than a tenth": lambda rows: all(
+        "and at a latency of 1 ms less than a tenth": lambda rows: all(
             ratio(rows, "seconds", method=(method, "synchronous"), latency="1 ms") < 1 / 10
             for method in PEERS
             if method != "synchronous"
         ),
-        "with one partner per step, workers send under 0.6 times its bytes": lambda rows: all(
+        "methods with one partner per step send less than 60 % of synchronous SGD's bytes": lambda rows: all(
             ratio(rows, "megabytes", method=(method, "synchronous"), latency="1 ms") < 0.6
             for method in ("GossipGraD", "push-sum", "AD-PSGD")
         ),
     },
-    look=Look("method", ("seconds",), "latency", kind="bar", log="y", title="seconds of 150 steps"),
+    look=Look("method", ("seconds",), "latency", kind="bar", log="y", title="seconds for 150 steps"),
 )
 def against_the_sum(run):
-    """Digits, 16 workers with 8 images each, 150 steps each, all at rate 0.3; 1 Gb Ethernet, and the same with a
+    """Digits: 16 workers with batches of 8 take 150 steps at rate 0.3, on 1 Gb Ethernet and on the same network with a
     latency of 1 ms.
 
-    The loss is that of the mean of all workers, which no worker holds until it is collected.
+    The loss is that of the mean of all workers' models, which no worker holds until it is collected at the end.
     """
     for latency, delay in (("24 us", None), ("1 ms", 1e-3)):
         for method, values in PEERS.items():
@@ -124,10 +124,10 @@ ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "lea
             -1 <= value(rows, "mini-batches", method="D-PSGD", slowed=times) - 100 / times <= 4
             for times in (1, 2, 10, 100)
         ),
-        "without one, a slow worker that asks costs little more than its own work": lambda rows: all(
+        "without a barrier, a slow worker that asks costs little more than its own work": lambda rows: all(
             row["mini-batches"] > 87 for row in rows if row["method"] == "AD-PSGD, slow one asks"
         ),
-        "and at the same time the loss is less than 15 % higher, even if it is 100 times slower": lambda rows: (
+        "even if it is 100 times slower, the loss after the same time is less than 15 % higher": lambda rows: (
             ratio(rows, "loss", method="AD-PSGD, slow one asks", slowed=(100, 1)) < 1.15
         ),
         "a slow worker that asks holds up nobody; one that answers holds up its two neighbours": lambda rows: all(
@@ -135,11 +135,9 @@ ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "lea
             and value(rows, "held up", method="AD-PSGD, slow one answers", slowed=times) == 2
             for times in (10, 100)
         ),
-        "if it is twice as slow or more, D-PSGD has over 1.3 times the loss of AD-PSGD in either role": lambda rows: (
-            all(
-                ratio(rows, "loss", method=("D-PSGD", "AD-PSGD, slow one answers"), slowed=times) > 1.3
-                for times in (2, 10, 100)
-            )
+        "if a worker is at least twice as slow, D-PSGD has over 1.3 times the loss of AD-PSGD": lambda rows: all(
+            ratio(rows, "loss", method=("D-PSGD", "AD-PSGD, slow one answers"), slowed=times) > 1.3
+            for times in (2, 10, 100)
         ),
     },
     look=Look("slowed", ("mini-batches",), "method", log="x", title="mean mini-batches per worker"),
@@ -147,11 +145,11 @@ ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "lea
 def one_slow_worker(run):
     """Digits on a ring of 8 at rate 0.1, where one worker takes `slowed` times as long for a gradient. The loss of the
     mean and the mean mini-batches per worker are taken at the time that D-PSGD needs for 100 steps without a slow
-    worker. `held up` counts the others with fewer than 70 by then.
+    worker. `held up` counts the other workers that have finished fewer than 70 by then.
 
     The network takes no time here. In D-PSGD a worker can be ahead of the slow one by one step per hop between them,
-    four at most. In AD-PSGD every second worker asks and the others answer, in this book between two steps. Its authors
-    answer in a thread, so a slow worker would hold up nobody in either role.
+    four at most. In AD-PSGD every second worker asks and the others answer, in this book between two steps. In the
+    authors' version a thread answers, so a slow worker would hold up nobody in either role.
     """
     barrier = {
         times: run(algorithm="dpsgd", steps=100, evaluations=100, slow=f"7:{times}", **ON_A_RING)
@@ -182,7 +180,7 @@ def one_slow_worker(run):
 
 
 def count_batches(done, until):
-    """Return the mini-batches of each worker until then."""
+    """Return how many mini-batches each worker has finished at second `until`."""
     return np.bincount(done.losses["rank"][done.losses["seconds"] <= until], minlength=8)
 
 
@@ -191,7 +189,7 @@ GOES_ON = ("GossipGraD", "push-sum", "AD-PSGD")
 
 @figure(
     "Which methods survive the loss of a worker?",
-    source="Daily et al., 2018; Assran et al., 2019; Lian et al., 2018; that D-PSGD stops is true of this book's form",
+    source="Daily et al., 2018; Assran et al., 2019; Lian et al., 2018; D-PSGD stops in the form that this book has",
     claims={
         "an all-reduce stops, and so does D-PSGD with its fixed neighbours": lambda rows: all(
             value(rows, "status", method=method) == "failed" for method in ("synchronous", "D-PSGD")
@@ -199,24 +197,24 @@ GOES_ON = ("GossipGraD", "push-sum", "AD-PSGD")
         "GossipGraD, push-sum and AD-PSGD finish": lambda rows: all(
             value(rows, "status", method=method) == "finished" for method in GOES_ON
         ),
-        "their other workers take all their steps": lambda rows: all(
+        "the workers that are left take all their steps": lambda rows: all(
             value(rows, "mini-batches", method=method) > 7 * 100 for method in GOES_ON
         ),
-        "and end less than a tenth above the loss without a failure": lambda rows: all(
+        "and their loss is less than a tenth higher than without a failure": lambda rows: all(
             value(rows, "loss", method=method) < 1.1 * value(rows, "loss if not", method=method) for method in GOES_ON
         ),
-        "with GossipGraD and push-sum they are less than 3 times as far apart": lambda rows: all(
+        "with GossipGraD and push-sum the mean squared distance is less than 3 times as large": lambda rows: all(
             value(rows, "apart", method=method) < 3 * value(rows, "apart if not", method=method)
             for method in ("GossipGraD", "push-sum")
         ),
     },
-    look=Look("method", ("mini-batches",), kind="bar", title="mini-batches of all workers, of 800"),
+    look=Look("method", ("mini-batches",), kind="bar", title="mini-batches of all workers, out of 800"),
 )
 def a_lost_worker(run):
-    """Digits, 8 workers with 16 images each, 100 steps; worker 2 is lost for good after a third of the time.
+    """Digits, 8 workers with batches of 16, 100 steps. Worker 2 is lost for good after a third of the time.
 
-    Its images are lost as well; the other seven eighths are enough here. Messages in flight to a lost worker are lost
-    with it, x and its weight alike, so that push-sum's x / p stays right.
+    Its images are lost as well, but the other seven eighths are enough here. Messages in flight to a lost worker are
+    lost with it, both x and its weight, so push-sum's x / p stays right.
     """
     for method, values in PEERS.items():
         whole, left = run_with_loss(run, values)
@@ -232,7 +230,7 @@ def a_lost_worker(run):
 
 
 def run_with_loss(run, method):
-    """Return the run of a method on digits, and the same with worker 2 lost after a third of the time."""
+    """Return a run of a method on digits, and the same run with worker 2 lost after a third of the time."""
     small = {"hidden": "32", "batch": 16, "workers": 8, "steps": 100, "learning_rate": 0.2, "evaluations": 100}
     whole = run(**small, **method)
     return whole, run(crash=f"2:{whole.summary['seconds'] / 3:.9f}", **small, **method)
