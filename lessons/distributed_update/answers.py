@@ -112,6 +112,6 @@ def sent(run, accumulate: int, stage: str) -> float:
 
 
 def owners(run, matrices: int, ranks: int) -> float:
-    """Return how many times as fast `ranks` owners update equal matrices as one does, if all wait for the fullest."""
+    """Return the speed-up of an update of equal matrices by `ranks` owners instead of one; all wait for the fullest."""
     equal = [(slice(4 * place, 4 * place + 4), (2, 2)) for place in range(matrices)]
     return matrices / max(map(len, divide(equal, ranks, all_matrices=True)[0]))

@@ -205,19 +205,21 @@ def accumulated_and_scaled(run):
 
 
 @figure(
-    "May a rule be applied to pieces of a matrix?",
+    "Can an update rule be applied to each piece of a matrix separately?",
     source="Jordan et al., 2024; Liu, Su et al., arXiv:2502.16982",
     claims={
-        "Adam's step is the same, however many pieces there are": lambda rows: all(row["Adam"] == 0 for row in rows),
-        "Muon's is another one with two pieces, by over a tenth of its length": lambda rows: (
+        "Adam's step does not depend on the number of pieces": lambda rows: all(row["Adam"] == 0 for row in rows),
+        "with two pieces Muon's step is off by more than a tenth of its length": lambda rows: (
             value(rows, "Muon", pieces=2) > 10
         ),
-        "and the more pieces, the farther away": lambda rows: is_rising(column(rows, "Muon")),
+        "and the error grows with the number of pieces": lambda rows: is_rising(column(rows, "Muon")),
     },
-    look=Look("pieces", ("Adam", "Muon"), log="x", title="distance from the step of the whole, percent of its length"),
+    look=Look(
+        "pieces", ("Adam", "Muon"), log="x", title="distance from the whole matrix's step, percent of its length"
+    ),
 )
 def a_cut_matrix(run):
-    """The first gradient of a hidden matrix of 64 rows and columns, on digits: each rank takes the step of its rows."""
+    """The first gradient of a hidden 64 x 64 matrix, on digits. Each rank computes the step for its own rows."""
     values = {"algorithm": "sgd", "workers": 1, "batch": 64, "hidden": "64,64", "steps": 1, "learning_rate": 0.1}
     g = run(**values, evaluations=1, worker_override=_gradient).parameters[64 * 64 + 64 :][: 64 * 64].reshape(64, 64)
     for pieces in (1, 2, 4, 8):
@@ -229,7 +231,7 @@ def a_cut_matrix(run):
 
 
 def _gradient(comm, task, s):
-    """Ship the gradient at the start in place of a model."""
+    """Report the gradient at the initial weights in place of a model."""
     for _ in task.steps():
         task.report(task.gradient(task.start())[1])
 
@@ -238,29 +240,29 @@ def _gradient(comm, task, s):
     "How many ranks can share the update of four matrices?",
     source="Liu, Su et al., arXiv:2502.16982",
     claims={
-        "up to four ranks Muon's step takes an Nth of the time, within a tenth": lambda rows: all(
+        "up to four ranks, Muon's step takes 1/N of the time on N ranks, within 10 %": lambda rows: all(
             abs(row["step, Muon"] * row["ranks"] / rows[0]["step, Muon"] - 1) < 0.1 for row in rows if row["ranks"] <= 4
         ),
-        "from four ranks to 16 it changes by less than a twentieth": lambda rows: (
+        "from four ranks to 16 it changes by less than 5 %": lambda rows: (
             abs(ratio(rows, "step, Muon", ranks=(16, 4)) - 1) < 0.05
         ),
-        "a step with Adam's owners takes less, the more ranks there are": lambda rows: is_falling(
+        "with ZeRO-1 every doubling of the ranks shortens the step": lambda rows: is_falling(
             column(rows, "step, ZeRO-1")
         ),
-        "on 16 ranks the fullest keeps over twice as much state as any with ZeRO-1": lambda rows: (
+        "on 16 ranks the fullest keeps more than twice as much state as with ZeRO-1": lambda rows: (
             rows[-1]["kB, Muon"] > 2 * rows[-1]["kB, ZeRO-1"]
         ),
-        "all ranks together send as many bytes, but the busiest of 16 over twice as many": lambda rows: (
+        "the ranks send the same bytes in total, but the busiest of 16 sends more than twice as many": lambda rows: (
             all(abs(row["MB, Muon"] - row["MB, ZeRO-1"]) < 0.01 for row in rows)
             and rows[-1]["MB of the busiest, Muon"] > 2 * rows[-1]["MB of the busiest, ZeRO-1"]
         ),
     },
-    look=Look("ranks", ("step, Muon", "step, ZeRO-1"), log="xy", title="milliseconds of a step"),
+    look=Look("ranks", ("step, Muon", "step, ZeRO-1"), log="xy", title="milliseconds per step"),
 )
 def owners_of_matrices(run):
-    """64 images in every step, divided among the ranks, on a fast network (HDR); a dense model with five layers of 256
-    units, so four hidden matrices. In the table, too: the state of the optimizer on the fullest rank, and the bytes of
-    a step, sent by all ranks and by the one that sends most.
+    """A dense model with five layers of 256 units, and so with four hidden matrices. The ranks share the 64 images of
+    every step, on a fast network (HDR). The table also shows the optimizer state on the fullest rank, and the bytes
+    sent per step, by all ranks together and by the one that sends most.
     """
     for ranks in (1, 2, 4, 8, 16):
         row = {"ranks": ranks}
@@ -279,7 +281,7 @@ def owners_of_matrices(run):
         yield row
 
 
-RATES = {  # the best is neither the first nor the last, in the mean over ten seeds
+RATES = {  # on average over ten seeds, the best is neither the first nor the last
     "Nesterov": ({"algorithm": "sync_sgd", "update": "nesterov"}, (0.02, 0.04, 0.08, 0.16)),
     "Adam": ({"algorithm": "sync_sgd", "update": "adam"}, (0.004, 0.008, 0.016)),
     "Muon": ({"algorithm": "muon"}, (0.004, 0.008, 0.016, 0.032)),
@@ -287,17 +289,17 @@ RATES = {  # the best is neither the first nor the last, in the mean over ten se
 
 
 @figure(
-    "What does a rule learn that sees whole matrices?",
+    "Does a rule that uses whole matrices reach a lower loss?",
     source="Jordan et al., 2024",
     claims={
-        "at the best rate of each, Muon's loss is no more than a fifth above Nesterov's or Adam's": lambda rows: all(
+        "each rule at its own best rate: Muon's loss is less than a fifth above Nesterov's or Adam's": lambda rows: all(
             lowest(rows, "Muon") < 1.2 * lowest(rows, other) for other in ("Nesterov", "Adam")
         ),
     },
-    look=Look("rate", ("loss",), "rule", log="xy", title="training loss of the third epoch"),
+    look=Look("rate", ("loss",), "rule", log="xy", title="training loss in the third epoch"),
 )
 def whole_matrices(run):
-    """Digits, a dense model with four layers of 64 units, batches of 64, three epochs, several rates for each rule."""
+    """A dense model with four layers of 64 units, on digits: three epochs in batches of 64, several rates per rule."""
     for rule, (settings, rates) in RATES.items():
         for rate in rates:
             done = run(
