@@ -8,7 +8,7 @@ from algorithms.synchronous import batch_growth
 from lessons.figure import value
 from lessons.large_batches import experiments
 
-FIRST_STEPS = {  # at a rate of 1, of the weights and their gradient
+FIRST_STEPS = {  # at a rate of 1, as functions of the weights and their gradient
     "SGD": lambda w, g: g,
     "Adam": lambda w, g: np.sign(g),
     "LARS": lambda w, g: g * np.linalg.norm(w) / np.linalg.norm(g),
@@ -75,9 +75,7 @@ def updates(run, milestones: str) -> float:
 
 
 def rescaled(run, factor: int, rule: str) -> float:
-    """Return how many times as long the first step is if the weights are `factor` times as long, and their gradient
-    as many times shorter.
-    """
+    """Return how many times as long the first step is if `factor` multiplies the weights and divides their gradient."""
     w, g = np.random.default_rng(0).normal(size=(2, 100))
     step = FIRST_STEPS[rule]
     return float(np.linalg.norm(step(factor * w, g / factor)) / np.linalg.norm(step(w, g)))

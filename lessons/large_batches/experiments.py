@@ -294,13 +294,13 @@ def _ends_at(run, rule, batch, rate):
     return float(np.minimum(np.nan_to_num(_ended(run, 2, **values)[:, 1], nan=10), 10).mean())
 
 
-RULES = {  # rescaled and not, by the same program
+RULES = {  # with and without rescaling, in the same program
     "SGD": {"rule": "lars", "adapt": "none"},
     "LARS": {"rule": "lars", "adapt": "matrices"},
     "Adam": {"rule": "lamb", "adapt": "none"},
     "LAMB": {"rule": "lamb", "adapt": "matrices"},
 }
-LOWEST_TRIED = {  # of five rates, a factor of two apart
+LOWEST_TRIED = {  # the lowest of five rates, a factor of two apart
     "digits, 64": {"SGD": 0.04, "LARS": 0.0005, "Adam": 0.008, "LAMB": 0.0015},
     "digits, 256": {"SGD": 0.08, "LARS": 0.002, "Adam": 0.016, "LAMB": 0.004},
     "digits, 1,024": {"SGD": 0.16, "LARS": 0.006, "Adam": 0.016, "LAMB": 0.016},
@@ -312,21 +312,23 @@ LOWEST_TRIED = {  # of five rates, a factor of two apart
     "Does it help to rescale the step of each layer?",
     source="You, Gitman & Ginsburg, 2017; You et al., 2020; Nado et al., 2021",
     claims={
-        "on digits LAMB ends over a tenth higher than Adam, over three batches": lambda rows: (
+        "on digits LAMB's loss is more than a tenth above Adam's, on average over three batch sizes": lambda rows: (
             geometric_mean(loss_ratios(rows, "LAMB")[:3]) > 1.1
         ),
-        "and over a hundredth higher on text": lambda rows: loss_ratios(rows, "LAMB")[3] > 1.01,
-        "on digits LARS ends no more than a sixth lower than SGD, over three batches": lambda rows: (
+        "on text LAMB's loss is more than a hundredth above Adam's": lambda rows: loss_ratios(rows, "LAMB")[3] > 1.01,
+        "on digits LARS's loss is at most a sixth below SGD's, on average over three batch sizes": lambda rows: (
             geometric_mean(loss_ratios(rows, "LARS")[:3]) > 5 / 6
         ),
-        "and on text within a tenth of SGD": lambda rows: abs(loss_ratios(rows, "LARS")[3] - 1) < 0.1,
+        "on text LARS's loss differs from SGD's by less than a tenth": lambda rows: (
+            abs(loss_ratios(rows, "LARS")[3] - 1) < 0.1
+        ),
     },
-    look=Look("problem", ("ratio",), "rule", kind="bar", title="held-out loss, over that without rescaling"),
+    look=Look("problem", ("ratio",), "rule", kind="bar", title="held-out loss, relative to the loss without rescaling"),
 )
 def rescaled_steps(run):
-    """Digits in batches of 64, 256 and 1,024, 20 epochs each, and a small transformer on text, 40 steps of 64
-    sequences. LARS against SGD with momentum 0.9, LAMB against Adam, without a warm-up, each at the best of five rates,
-    which is never the first or the last. In the table, too: both losses and both rates.
+    """Digits in batches of 64, 256 and 1,024, for 20 epochs each, and a small transformer on text, for 40 steps of 64
+    sequences. LARS is compared with SGD with momentum 0.9, and LAMB with Adam, without a warm-up. Each rule has the
+    best of at least five rates, which is never the first or the last. The table also shows both losses and both rates.
     """
     for problem in LOWEST_TRIED:
         for rule, plain in (("LARS", "SGD"), ("LAMB", "Adam")):
@@ -338,7 +340,7 @@ def rescaled_steps(run):
 
 
 def _best(run, problem, rule):
-    """Return the best rate and its held-out loss. Five rates are tried, and more while the best one is at an end."""
+    """Return the best rate and its held-out loss. Try five rates, and more while the best is the lowest or highest."""
     lowest = LOWEST_TRIED[problem][rule]
     losses = {rate: _held_out(run, problem, rule, rate) for rate in (lowest * 2**notch for notch in range(5))}
     while (best := min(losses, key=losses.get)) in (min(losses), max(losses)):
@@ -348,7 +350,7 @@ def _best(run, problem, rule):
 
 
 def _held_out(run, problem, rule, rate):
-    """Return the held-out loss, infinite if training fails."""
+    """Return the held-out loss, or infinity if training fails."""
     batch = int(problem.split(", ", 1)[1].replace(",", ""))
     text = {"workload": "text", "width": 16, "heads": 2, "depth": 1, "steps": 40}
     values = text if problem.startswith("text") else {"hidden": "32", "epochs": 20}
@@ -368,19 +370,25 @@ def geometric_mean(ratios):
 
 
 @figure(
-    "How unlike are the steps of a model's matrices, each as a share of its own weights?",
+    "By how much do the steps of a model's matrices differ, relative to their weights?",
     source="You, Gitman & Ginsburg, 2017",
     claims={
-        "on digits SGD's two steps differ less than fourfold": lambda rows: spread_of(rows, "digits, SGD") < 4,
-        "in the transformer SGD's differ more than a hundredfold": lambda rows: spread_of(rows, "text, SGD") > 100,
-        "in the transformer Adam's differ 10- to 30-fold": lambda rows: 10 < spread_of(rows, "text, Adam") < 30,
+        "on digits SGD's two relative steps differ by less than a factor of 4": lambda rows: (
+            spread_of(rows, "digits, SGD") < 4
+        ),
+        "in the transformer SGD's relative steps differ by more than a factor of 100": lambda rows: (
+            spread_of(rows, "text, SGD") > 100
+        ),
+        "in the transformer Adam's relative steps differ by a factor of 10 to 30": lambda rows: (
+            10 < spread_of(rows, "text, Adam") < 30
+        ),
     },
-    look=Look("matrix", ("step",), "of", log="y", title="step over weights, times the shortest of the model"),
+    look=Look("matrix", ("step",), "of", log="y", title="step relative to weights, divided by the model's smallest"),
 )
 def steps_of_matrices(run):
-    """The first step of SGD and of Adam in a small dense model and a small transformer: the length of a matrix's step,
-    divided by that of its weights, and by the shortest of the model. With LARS or LAMB all are 1. The last matrix gives
-    the output.
+    """The first step of SGD and of Adam in a small dense model and a small transformer. A matrix's relative step is the
+    length of its step divided by the length of its weights. The smallest one of each model and rule is set to 1. With
+    LARS or LAMB all would be 1. The last matrix computes the output.
     """
     for name, values in {
         "digits": {"hidden": "32", "batch": 256},
@@ -397,7 +405,7 @@ def steps_of_matrices(run):
 
 
 def _measure_matrices(lengths, comm, task, s):
-    """Append for each matrix the steps of SGD and Adam over its weights; Adam's first step is the gradient's sign."""
+    """Append each matrix's relative steps with SGD and with Adam, whose first step is the sign of the gradient."""
     w = task.start()
     for _ in task.steps():
         g = task.gradient(w)[1]
