@@ -53,7 +53,7 @@ def crash(run, method: str) -> str:
 
 
 def quorum(run, needed: int, away: int) -> str:
-    """Return what the others do while so many of four machines, which will return, are away."""
+    """Return whether the others continue or wait while `away` of four machines are down."""
     crash = ",".join(f"{rank}:20-40" for rank in range(2, 2 + away))
     values = {"seconds": 60, "steps": 1000, "period": 8, "workers": 4, "learning_rate": 0.01, "network": "ideal"}
     done = run(algorithm="decoupled_diloco", quorum=needed, crash=crash, **MODEL, **values)

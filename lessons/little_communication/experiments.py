@@ -255,10 +255,10 @@ def at_speeds(run, cluster, method):
     return best(run, ADAM, algorithm=algorithm, period=16, workers=4, **values, **more, **line(4), **MODEL)
 
 
-AWAY = (40, 100), (100, 160), (130, 220), (60, 120)  # s, from and to, of the four workers
+AWAY = (40, 100), (100, 160), (130, 220), (60, 120)  # s, from and to, for each of the four workers
 POSSIBLE = MODEL["batch"] * sum(
     (300 - back + gone) / seconds for (gone, back), seconds in zip(AWAY, SPEEDS, strict=True)
-)  # images that machines can compute while they are there
+)  # images that the machines can process while they are up
 QUORUM = {"outer_momentum": 0.3, "overlap": 7, "grace": 7}
 CHAOS = {
     **METHODS,
@@ -269,34 +269,34 @@ CHAOS = {
 
 
 @figure(
-    "What is learned while each of four machines is away once?",
+    "How much does training suffer if each of four machines is down once?",
     source="Douillard et al., 2026",
     claims={
-        "a quorum of one has over three times the goodput of DiLoCo": lambda rows: (
+        "a quorum of one has more than three times DiLoCo's goodput": lambda rows: (
             ratio(rows, "goodput", method=("quorum of 1", "DiLoCo")) > 3
         ),
-        "and ends at less than half of its loss": lambda rows: (
+        "a quorum of one ends at less than half of DiLoCo's loss": lambda rows: (
             ratio(rows, "loss", method=("quorum of 1", "DiLoCo")) < 1 / 2
         ),
-        "it is level with a server without a barrier, within a half": lambda rows: (
+        "its loss is within a factor of 1.5 of the loss without a barrier": lambda rows: (
             2 / 3 < ratio(rows, "loss", method=("quorum of 1", "no barrier")) < 3 / 2
         ),
-        "the more workers have to be there, the less is computed": lambda rows: is_falling(
+        "the larger the quorum, the lower the goodput": lambda rows: is_falling(
             [value(rows, "goodput", method=f"quorum of {name}") for name in (1, 2, "all")]
         ),
-        "a quorum of all ends at over one and a quarter times the loss of a quorum of one": lambda rows: (
+        "a quorum of all ends at more than 1.25 times the loss of a quorum of one": lambda rows: (
             ratio(rows, "loss", method=("quorum of all", "quorum of 1")) > 5 / 4
         ),
     },
     look=Look("goodput", ("loss",), "method", log="y", title="held-out loss after 300 s"),
 )
 def chaos(run):
-    """Digits, four workers of four speeds, 300 s, periods of 16 steps, each at its own best inner rate; the line
-    carries the model in 4 s.
+    """Four workers of four speeds train on digits for 300 s in periods of 16 steps, with each method at its own best
+    inner rate. The line carries the model in 4 s.
 
-    Each machine crashes once, and returns without memory after 60 or 90 s. DiLoCo's only pause, and keep their memory.
-    `goodput` is the share of the images that machines could compute while they are there. With a quorum, two fragments
-    travel for at most seven steps, and the grace is as long.
+    Each machine crashes once, and returns without memory after 60 or 90 s. DiLoCo's machines only pause, and keep their
+    memory. `goodput` is the number of images processed, as a share of those that the machines could process while they
+    are up. With a quorum, each of two fragments travels for at most seven steps, and the grace is also seven steps.
     """
     for method in CHAOS:
         done = in_chaos(run, method)
@@ -304,7 +304,7 @@ def chaos(run):
 
 
 def in_chaos(run, method):
-    """Return the Run of a method whose machines are away once, at its best inner rate."""
+    """Return the Run of a method at its best inner rate, with each machine away once."""
     algorithm, more = CHAOS[method]
     first = int(algorithm != "diloco")  # rank 0 is the server
     slow = ",".join(f"{rank}:{seconds}" for rank, seconds in enumerate(SPEEDS, first))
