@@ -71,7 +71,7 @@ def weigh(run, batch: int) -> str:
 
 
 def between_nodes(run, millions: int, where: str) -> float:
-    """Return the millions of numbers that pass between two nodes of four ranks in a step, by rings."""
+    """Return how many million numbers pass between two nodes of four ranks in a step with ring collectives."""
     groups = {"inside each node": 2, "inside each pair": 4, "over all eight": 1}[where[:16].rstrip()]
     kind = {"algorithm": "zero3"} if groups == 1 else {"algorithm": "hsdp", "groups": groups}
     done = run(

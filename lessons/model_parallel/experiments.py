@@ -422,32 +422,32 @@ GROUPS = {"8 x 1": 8, "4 x 2": 4, "2 x 4": 2, "1 x 8": 1}  # copies x pieces
     "Among how many ranks should each copy of the weights be sharded?",
     source="Zhao et al. (FSDP), VLDB 2023; Wang et al. (ZeRO++), arXiv:2306.10209",
     claims={
-        "a copy for each node sends least between the nodes, under a quarter of one copy for all": lambda rows: (
+        "one copy per node sends least between nodes, less than a quarter as much as one copy for all": lambda rows: (
             value_of_shards(rows, "MB between nodes", "2 x 4") == min(column(rows, "MB between nodes"))
             and value_of_shards(rows, "MB between nodes", "2 x 4")
             < 0.25 * value_of_shards(rows, "MB between nodes", "1 x 8")
         ),
-        "it is the fastest, over a fifth faster than the next": lambda rows: (
+        "its step is the fastest, more than a fifth shorter than the next": lambda rows: (
             value_of_shards(rows, "ms", "2 x 4") < 0.8 * sorted(column(rows, "ms"))[1]
         ),
-        "ZeRO-3 sends as many bytes as one copy for all, and little over half as many between nodes": lambda rows: (
+        "ZeRO-3 sends as many bytes as one copy for all, but only 50 to 60 % as many between nodes": lambda rows: (
             abs(value_of_shards(rows, "MB", "1 x 8") / value_of_shards(rows, "MB", "ZeRO-3") - 1) < 1e-3
             and 0.5
             < value_of_shards(rows, "MB between nodes", "ZeRO-3") / value_of_shards(rows, "MB between nodes", "1 x 8")
             < 0.6
         ),
-        "each halving of the copies takes a third or more of what a rank holds": lambda rows: all(
+        "each halving of the copies reduces a rank's memory by a quarter or more": lambda rows: all(
             value_of_shards(rows, "kB", fewer) < 0.74 * value_of_shards(rows, "kB", more)
             for more, fewer in pairwise(GROUPS)
         ),
-        "all compute the same loss": lambda rows: all(column(rows, "same loss")),
+        "all of them compute the same loss": lambda rows: all(column(rows, "same loss")),
     },
-    look=Look("copies x pieces", ("ms",), kind="bar", title="milliseconds of a step"),
+    look=Look("copies x pieces", ("ms",), kind="bar", title="milliseconds per step"),
 )
 def shards_of_a_node(run):
-    """Adam on a dense model with 216,586 weights, 16 samples for each of eight ranks, on two nodes of four with 1 Gb
-    Ethernet between them. HSDP gathers one layer ahead; the last bar is ZeRO-3, whose one copy is gathered in a ring.
-    `kB`: weights, gradients and moments that a rank holds at most.
+    """Adam trains a dense model with 216,586 weights on eight ranks with 16 samples each. They form two nodes of four,
+    with 1 Gb Ethernet between the nodes. HSDP gathers one layer ahead. The last bar is ZeRO-3, which gathers its only
+    copy in a ring. `kB` is the peak size of the weights, gradients and moments on a rank.
     """
     kinds = {name: {"algorithm": "hsdp", "groups": groups} for name, groups in GROUPS.items()}
     losses = []
@@ -477,21 +477,21 @@ def value_of_shards(rows, quantity, name):
     "When is it worth gathering a layer before it is needed?",
     source="Zhao et al. (FSDP), VLDB 2023, section 3.3",
     claims={
-        "over 1 Gb Ethernet it saves more, the more samples there are to compute meanwhile": lambda rows: (
+        "over 1 Gb Ethernet prefetching saves more with a larger batch": lambda rows: (
             column(rows, "saved", network="1GbE") == sorted(column(rows, "saved", network="1GbE"))
         ),
-        "over EDR it saves less, the more samples there are": lambda rows: (
+        "over EDR prefetching saves less with a larger batch": lambda rows: (
             column(rows, "saved", network="EDR") == sorted(column(rows, "saved", network="EDR"), reverse=True)
         ),
-        "over 10 Gb Ethernet it saves most in between, over a fifth of the step": lambda rows: (
+        "over 10 Gb Ethernet prefetching saves most with 16 samples, more than a fifth of the step": lambda rows: (
             (saved := column(rows, "saved", network="10GbE"))[1] == max(saved) > 20
         ),
     },
     look=Look("batch", ("saved",), "network", log="x", title="percent of the step saved by prefetching a layer"),
 )
 def what_prefetching_hides(run):
-    """Adam on a residual model of equal layers, sharded over four ranks that share no node. In the table, too:
-    milliseconds of a step that gathers each layer when it is needed, and of one that gathers it one layer ahead.
+    """Adam trains a residual model of equal layers, sharded over four ranks, each on a node of its own. The table also
+    shows the milliseconds per step if each layer is gathered when it is needed, and if it is gathered one layer ahead.
     """
     for network in ("1GbE", "10GbE", "EDR"):
         for batch in (4, 16, 64, 256):
