@@ -37,6 +37,11 @@ HELP = {
     "MFU": "The model's FLOPs as a share of the GPU's peak.",
     "memory": "Share of the GPU's memory.",
 }
+LEGEND = (
+    "Pipeline 8x5: eight GPUs with five stages each; 8 zb: zero bubble, i.e. gradients of weights are computed while a "
+    "GPU would wait. Shards: what data-parallel GPUs share out (the optimizer's state, gradients too, or all). "
+    "Recomputed light: the activation functions only."
+)
 INTRODUCTION = (
     "Choose a model and a cluster. The planner prices every way to split the training over the GPUs and shows the "
     "fastest that fit in memory. It uses closed forms with ten constants fitted to 144 published configurations."
@@ -118,7 +123,7 @@ def _layouts(answer: LayoutAnswer) -> None:
         frame(layouts.rows(answer)), hide_index=True,
         column_config={name: st.column_config.Column(LABELS.get(name), help=told) for name, told in HELP.items()},
     )  # fmt: skip
-    st.caption(layouts.SELECTION)
+    st.caption(f"{layouts.SELECTION} {LEGEND}")
 
 
 def _parts(answer: LayoutAnswer) -> None:

@@ -44,7 +44,7 @@ def elements_sent(shape, s):
 
 def notes(e):
     if not e.knobs.switch and e.knobs.period > 1:
-        yield "Without a switch this is model_averaging with the same period, up to rounding."
+        yield "As `switch` is 0, this is model_averaging with the same period, up to rounding."
 
 
 def worker(comm, task, s=Settings()):

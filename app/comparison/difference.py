@@ -28,6 +28,7 @@ VERBS = {
     "idle": "is idle for",
 }
 BETTER = "lower is better"
+FAR = 3.0  # sums of standard errors between two accuracies that no other seed is likely to reverse
 WORTH = 1.2  # ratio, or its inverse, from which traffic is mentioned
 
 
@@ -51,7 +52,8 @@ def between(before: Run, now: Run, other: str = BEFORE) -> str:
     elif not diverged and same_to_rounding(before, now):
         parts.append("the same model to rounding")
     elif not diverged:
-        parts += [_loss(was, has), "the accuracies are equal within their standard errors" * _overlap(was, has)]
+        told = "the accuracies differ by no more than their standard errors"
+        parts += [_loss(was, has, not cut), told * _overlap(was, has)]
     sent = _ratio(was.get("bytes"), has.get("bytes"))
     if not (diverged or cut) and (sent >= WORTH or 0 < sent <= 1 / WORTH):
         parts.append(f"{units.number(sent, 2)} times as much traffic" if sent > 1 else f"{_part(sent)} of the traffic")
@@ -110,11 +112,16 @@ def same_to_rounding(before: Run, now: Run) -> bool:
 
 
 def may_be_chance(before: Run, now: Run) -> bool:
-    """Return True if both runs finished one task with different losses, so another seed might reverse the order."""
+    """Return True if both runs finished one task with different losses, and another seed might reverse the order.
+
+    It hardly can where accuracies are FAR apart.
+    """
     losses = [run.summary.get("held_out_loss") for run in (before, now)]
     if None in losses or {before.status, now.status} != {"finished"}:
         return False
-    return comparable(before.experiment, now.experiment) and units.loss(losses[0]) != units.loss(losses[1])
+    if not comparable(before.experiment, now.experiment) or _distance(before.summary, now.summary) > FAR:
+        return False
+    return units.loss(losses[0]) != units.loss(losses[1])
 
 
 def learned_alike(before: Run, now: Run, axis: str = "step") -> bool:
@@ -181,19 +188,24 @@ def _end(was: dict, has: dict) -> str:
     return f"ends at {now}, after {steps[0]}, instead of {then}, after {steps[1]}"
 
 
-def _loss(was: dict, has: dict) -> str:
+def _loss(was: dict, has: dict, judge: bool) -> str:
     before, now = was.get("held_out_loss"), has.get("held_out_loss")
     if before is None or now is None:
         return "another model"
     if units.loss(before) == units.loss(now):
         return f"a different model with the same held-out loss, {units.loss(now)}"
-    return f"held-out loss {units.loss(now)} instead of {units.loss(before)} ({BETTER})"
+    return f"held-out loss {units.loss(now)} instead of {units.loss(before)}" + f" ({BETTER})" * judge
 
 
 def _overlap(was: dict, has: dict) -> bool:
     """Return True if two accuracies differ by no more than their standard errors."""
+    return 0 <= _distance(was, has) <= 1
+
+
+def _distance(was: dict, has: dict) -> float:
+    """Return how far apart two accuracies are, in sums of their standard errors; -1 if a run has none."""
     errors = [one.get("accuracy_error") for one in (was, has)]
-    return None not in errors and abs(was["accuracy"] - has["accuracy"]) <= sum(errors)
+    return -1 if None in errors else abs(was["accuracy"] - has["accuracy"]) / max(sum(errors), 1e-9)
 
 
 def _ending(before: Run, now: Run, other: str) -> str:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.charts import Shown
 from app.session import background, pins, session
-from app.settings import chosen, feasible
+from app.settings import best_rate, chosen, feasible
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment, default_rate
 
@@ -16,8 +16,8 @@ SAME_WORK = 0.02  # share by which the samples of two runs may differ and still 
 HELP = (
     "Switch on what both runs should have in common; the run on the page is changed and run again. "
     f"*{CHUNKS}*: cut a mini-batch into the same number of micro-batches. *{WORK}*: train on the same number of "
-    f"samples, in more or fewer steps. *{RATES}*: use each method's default learning rate, the best one found for it "
-    "on this data; if necessary, the other run is changed, too."
+    f"samples, in more or fewer steps. *{RATES}*: use the best learning rate that is known for each; if necessary, the "
+    "other run is changed, too."
 )
 
 Changes = tuple[dict[str, Any], dict[str, Any]]
@@ -53,11 +53,21 @@ def find_changes(before: Run, now: Run) -> dict[str, Changes]:
     if was.steps and has.steps and all(samples) and {before.status, now.status} == {"finished"}:
         ratio = samples[0] / samples[1]
         wanted[WORK] = {}, {} if abs(ratio - 1) <= SAME_WORK else {"steps": max(1, round(has.steps * ratio))}
-    rates = [default_rate(e.algorithm, e.workload, e.data, e.workers) for e in (was, has)]
+    rates = [_best_rate(e) for e in (was, has)]
     if all(rates):
         wanted[RATES] = rates[0], rates[1]
     found = {name: (_differing(was, changes[0]), _differing(has, changes[1])) for name, changes in wanted.items()}
     return {name: changes for name, changes in found.items() if _apply((was, has), changes)}
+
+
+def _best_rate(e: Experiment) -> dict[str, Any]:
+    """Return the best learning rate that is known for an experiment, else that of its method, but {} if it compresses.
+
+    A compression may need quite another rate.
+    """
+    if known := best_rate.known_rate(e):
+        return {"learning_rate": known}
+    return default_rate(e.algorithm, e.workload, e.data, e.workers) if e.compression == "none" else {}
 
 
 def _differing(e: Experiment, changes: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +94,10 @@ def _undoing() -> dict[str, Changes]:
 
 def _change(before: Shown, own: Experiment, wanted: dict[str, Changes], on: list[str]) -> None:
     """Obey the switch that was clicked: pin the reference, and run the other experiment."""
-    (name,) = {*st.session_state.even} ^ {*on}
+    clicked = {*st.session_state.even} ^ {*on}
+    if not clicked:  # the page was reset meanwhile
+        return
+    (name,) = clicked
     pair = before.run.experiment, own
     changes = _undoing().pop(name) if name in on else wanted[name]
     if name not in on:

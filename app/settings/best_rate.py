@@ -20,6 +20,14 @@ def settle() -> None:
         st.session_state.learning_rate = rate
 
 
+def known_rate(experiment: Experiment) -> float | None:
+    """Return the experiment's best learning rate: that of the table, or one that was searched for; None if unknown."""
+    rate = rates.rate_in_table(experiment)
+    if rate is None and (folder := rates.job_spec(experiment).find_result(session.ROOT, code_version())):
+        rate = rates.read(folder)  # which is read from disk only once
+    return rate
+
+
 def offer(experiment: Experiment | None) -> None:
     """Show the experiment's best learning rate if it is known, else a button that searches for it, and its progress."""
     state = st.session_state
@@ -32,16 +40,12 @@ def offer(experiment: Experiment | None) -> None:
             state.rate_wanted, state.rate_found = None, rates.read(folder)
             st.rerun()
         return
-    known = rates.rate_in_table(experiment)
-    if known is None and (
-        folder := spec.find_result(session.ROOT, code_version())
-    ):  # which is read from disk only once
-        known = rates.read(folder)
+    known = known_rate(experiment)
     if known == experiment.settings["learning_rate"]:
         st.markdown(":green-badge[:material/check: At its best rate]", help=HELP)
         return
     st.button(
-        f"At its best rate: {known:g}" if known else "Find its best rate", key="best-rate", type="tertiary",
+        f"Use its best rate: {known:g}" if known else "Find its best rate", key="best-rate", type="tertiary",
         icon=":material/target:", help=HELP, on_click=_take, args=(known, spec.key()),
     )  # fmt: skip
 

@@ -61,7 +61,8 @@ class Foreseen {
     return `its steps take ${of([own[1]])}, those of the others ${of(others)}`;
   }
 
-  loss({ rank }, run, workers, stuck) {
+  loss({ rank, value }, run, workers, stuck) {
+    if (value >= this.past.ends[rank]) return "it has finished by then: choose an earlier moment";
     if (!workers.length) return "training ends";
     if (!stuck.length) return "the others go on without it";
     const whom = rank < this.first ? "the workers" : "the others", last = Math.max(...stuck.map(([one]) => run.reached[one]));

@@ -95,6 +95,12 @@ def test_those_who_wait_for_a_lost_rank_forever_are_those_that_stop(foresee, alg
     assert (now.status == "failed") == (base.servers == 0)
 
 
+def test_a_rank_cannot_be_lost_after_it_has_finished(foresee):
+    before = run(Experiment.of({"algorithm": "sync_sgd", **SHORT}))
+    said = foresee(before, kind="lost", rank=3, value=before.summary["seconds"])["said"]
+    assert said == "it has finished by then: choose an earlier moment"
+
+
 def test_the_effect_is_told_in_words_by_whom_it_concerns(foresee):
     together, apart = (run(Experiment.of({"algorithm": name, **SHORT})) for name in ("sync_sgd", "asgd"))
     assert foresee(together, kind="slow", rank=3, value=4)["said"] == "a step takes about 2.0 times as long"

@@ -66,6 +66,19 @@ def test_of_accuracies_within_their_standard_errors_that_is_said_and_a_loss_is_n
     assert difference.between(digits(), far).endswith(f"{loss} (lower is better)")
 
 
+def test_a_run_that_was_cut_short_is_not_praised_for_its_loss():
+    lost = replace(digits(), status="failed", summary={**digits().summary, "held_out_loss": 0.01, "digest": ""})
+    told = difference.between(digits(), lost)
+    assert "loss 0.0100 instead of" in told and "lower is better" not in told
+
+
+def test_one_seed_is_enough_where_accuracies_are_far_apart():
+    other = ran(workload="digits", learning_rate=0.01)
+    for accuracy, chance in ((0.94, True), (0.08, False)):
+        apart = replace(other, summary={**digits(0, accuracy).summary, "held_out_loss": 2.3, "digest": ""})
+        assert difference.may_be_chance(digits(), apart) == chance
+
+
 def test_over_seeds_every_seed_is_compared_with_its_own_and_lower_losses_are_counted():
     worse = [ran(seed=seed, learning_rate=0.001 if seed else 0.05, slow="1:200") for seed in range(3)]
     better = [ran(seed=seed, learning_rate=0.02) for seed in range(3)]
@@ -229,6 +242,16 @@ def test_two_runs_are_evened_in_chunks_in_samples_and_in_their_best_rates():
     best = {"learning_rate": plain.experiment.settings["learning_rate"]}
     assert even.find_changes(slow, plain)[even.RATES] == (best, {})
     assert even.CHUNKS not in even.find_changes(four, eight)
+
+
+def test_a_switch_that_a_reset_page_took_back_changes_nothing(monkeypatch):
+    monkeypatch.setattr(even.st, "session_state", SimpleNamespace(even=[even.RATES]))
+    even._change(None, None, {}, [even.RATES])
+
+
+def test_a_run_that_compresses_is_not_moved_to_the_rate_of_whole_gradients():
+    plain, fewer = ran(workload="digits"), ran(workload="digits", compression="random_k", learning_rate=0.2)
+    assert even.RATES not in even.find_changes(plain, fewer)
 
 
 def test_the_reference_of_a_run_is_the_last_pinned_one_that_trained_for_the_same_task():

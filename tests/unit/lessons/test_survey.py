@@ -145,7 +145,7 @@ def test_the_table_has_the_memory_of_servers_where_there_are_any():
 def test_the_command_prints_the_server_of_a_method_and_the_symbols_of_its_formulas():
     said = CliRunner().invoke(command, ["--costs", "--family", "asynchronous", "--workers", "4"]).output
     assert re.search(r"server +19\.3 GB +\(2 N\+1\) d\n", said)
-    assert re.findall(r"^  (\w)  ", said, re.MULTILINE) == list("NdBFAHn")
+    assert re.findall(r"^  (\w)  ", said, re.MULTILINE) == list("NdBFAHKn")
 
 
 def test_the_page_as_markdown_has_every_method():
