@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -151,18 +151,17 @@ def _by_step(
 def read_summary(plain: dict[str, Any]) -> Summary:
     """Return the summary with these values. Raise TypeError or ValueError if they do not form one."""
     values: dict[str, Any] = {}
-    for one in fields(Summary):
-        value = plain["seconds"] if one.name == "waits_over" and one.name not in plain else plain[one.name]  # older
-        match str(one.type):
-            case "np.ndarray":
-                value = np.array(value)
-            case "dict[str, np.ndarray]":
-                value = {name: np.array(numbers) for name, numbers in value.items()}
-            case "tuple[WaitFor, ...]":
-                value = tuple(WaitFor(**wait) for wait in value)
-            case "float":
-                value = _number(value)
-        values[one.name] = value
+    for name, kind in get_type_hints(Summary).items():
+        value = plain["seconds"] if name == "waits_over" and name not in plain else plain[name]  # older
+        if kind == np.ndarray:
+            value = np.array(value)
+        elif kind == dict[str, np.ndarray]:
+            value = {key: np.array(numbers) for key, numbers in value.items()}
+        elif kind == tuple[WaitFor, ...]:
+            value = tuple(WaitFor(**wait) for wait in value)
+        elif kind is float:
+            value = _number(value)
+        values[name] = value
     return Summary(**values)
 
 

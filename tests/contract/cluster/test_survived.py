@@ -83,7 +83,7 @@ REFUSED = {  # what is asked -> the sentence with which it is refused
     },
     "gather a list": (lambda comm: comm.all_gather([1]), "a message must be"),
     "gather objects": (lambda comm: comm.all_gather(OBJECTS), "arrays of numbers"),
-    "a part too few": (lambda comm: comm.all_to_all([1] * (comm.size - 1)), "a part for each"),
+    "a part too few": (lambda comm: comm.all_to_all([1] * (comm.size - 1)), "one part for each"),
     "lists for all": (lambda comm: comm.all_to_all([[1]] * comm.size), "a message must be"),
     "broadcast a list": (lambda comm: comm.broadcast([1], comm.rank), "a message must be"),
     "broadcast too far": (lambda comm: comm.broadcast(1, comm.size), "no rank"),

@@ -112,7 +112,7 @@ def test_names_in_answers_and_policies_are_explained_at_sight(page):
     told = " ".join(one.value for one in page().markdown)
     assert (
         "2B0 is the backward pass of micro-batch 0 on stage 2" in told
-        and "twice as many (PB), which hides slow links" in told
+        and "twice that number (PB), which hides slow links" in told
     )
 
 

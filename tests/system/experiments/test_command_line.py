@@ -562,7 +562,7 @@ def test_export_writes_the_file(main, tmp_path):
         (["run", "DGC"], "dgc … compression … sync_sgd --compression dgc"),
         (["run", "--pull", "0.3"], "--pull … easgd … sync_sgd"),
         (["run", "--noise-scale", "0.3"], "No such option '--noise-scale'"),
-        (["run", "--density", "0.1"], "--density … top_k, random_k, dgc … --compression … sync_sgd"),
+        (["run", "--density", "0.1"], "--density … top_k, ef21, random_k, dgc … --compression … sync_sgd"),
         (["run", "easgd", "--perod", "3"], "--period"),
         (["run", "easgd", "--workers", "0"], "1 to 4096"),
         (["run", "easgd", "--workers", "many"], "workers … 'many'"),

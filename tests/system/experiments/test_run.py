@@ -289,9 +289,9 @@ def test_a_run_of_any_length_keeps_a_bounded_number_of_reports(monkeypatch):
     import experiments.execution.run as module
 
     kept = []
-    gather = module.gather
+    gathered = module._gathered
     monkeypatch.setattr(
-        module, "gather", lambda e, outcome, began: kept.append(outcome.event_logs) or gather(e, outcome, began)
+        module, "_gathered", lambda e, outcome, began: kept.append(outcome.event_logs) or gathered(e, outcome, began)
     )
     done = run(small("sgd", workload="quadratic", steps=1000, evaluations=5))
     assert 5 <= len(kept[0][0].reports) <= 10
