@@ -86,6 +86,7 @@ QUANTITIES = {
     ),
     "clocks apart": MeasuredQuantity("steps", "steps that the fastest worker is ahead of the slowest"),
     "accepted": MeasuredQuantity("share of states", "share of the received models that a step uses"),
+    "merged": MeasuredQuantity("workers", "workers whose fragment a round of the server averages"),
     "batch size": MeasuredQuantity("samples", "samples of all workers in one update"),
     "learning rate": MeasuredQuantity("step size", "learning rate of the step"),
     "signal": MeasuredQuantity("squared norm", "estimate of the squared norm of the true gradient"),
