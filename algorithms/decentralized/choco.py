@@ -20,7 +20,7 @@ Source: Koloskova, Stich & Jaggi, ICML 2019, arXiv:1902.00340, in the form that 
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.topology import Topology, custom, mixing, neighbours, same_graph
+from algorithms.parts.topology import Topology, check_edges, mixing, neighbours, same_graph
 
 
 class Settings(Knobs):
@@ -31,11 +31,6 @@ class Settings(Knobs):
         "ring", "graph of neighbours: ring, torus, exponential, complete, star or random", when={"edges": ("",)}
     )
     edges: str = knob("", "custom graph of neighbours as pairs of workers", example="0-1,1-2,2-0")
-
-
-def check(workers, batch, workload, s):
-    if s.edges:
-        custom(workers, s.edges)  # raises if they do not connect all workers
 
 
 def elements_sent(shape, s):
@@ -95,7 +90,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    check=check,
+    check=check_edges,
     notes=notes,
     elements_sent=elements_sent,
     equivalences=(

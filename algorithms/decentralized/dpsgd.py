@@ -17,7 +17,7 @@ from typing import Literal
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.topology import Topology, custom, mixing, neighbours, same_graph
+from algorithms.parts.topology import Topology, check_edges, mixing, neighbours, same_graph
 
 
 class Settings(Knobs):
@@ -29,11 +29,6 @@ class Settings(Knobs):
     mix: Literal["before", "after"] = knob(
         "before", "when a worker mixes in its neighbours' models: before or after its own step"
     )
-
-
-def check(workers, batch, workload, s):
-    if s.edges:
-        custom(workers, s.edges)  # raises if they do not connect all workers
 
 
 def elements_sent(shape, s):
@@ -71,7 +66,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     notes=notes,
-    check=check,
+    check=check_edges,
     elements_sent=elements_sent,
     equivalences=(Equivalence("one worker is SGD", to="sgd"),),
 )

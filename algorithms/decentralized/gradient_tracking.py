@@ -26,7 +26,7 @@ from typing import Literal
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
-from algorithms.parts.topology import Topology, custom, mixing, neighbours, same_graph
+from algorithms.parts.topology import Topology, check_edges, mixing, neighbours, same_graph
 
 
 class Settings(Knobs):
@@ -38,11 +38,6 @@ class Settings(Knobs):
     mix: Literal["before", "after"] = knob(
         "after", "when a worker mixes in its neighbours' models: before or after its own step"
     )
-
-
-def check(workers, batch, workload, s):
-    if s.edges:
-        custom(workers, s.edges)  # raises if they do not connect all workers
 
 
 def elements_sent(shape, s):
@@ -91,7 +86,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
-    check=check,
+    check=check_edges,
     notes=notes,
     elements_sent=elements_sent,
     equivalences=(

@@ -81,6 +81,12 @@ def custom(size: int, text: str) -> Graph:
     return found
 
 
+def check_edges(workers, batch, workload, s) -> None:
+    """Raise ValueError if the `edges` of settings s do not connect all workers. An algorithm's `check`."""
+    if s.edges:
+        custom(workers, s.edges)
+
+
 def neighbours(name: Topology, size: int, edges: str = "") -> Graph:
     """Return the topology of this name, or the graph of `edges`. Raise ValueError if it is invalid."""
     if edges:
