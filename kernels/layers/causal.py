@@ -34,9 +34,7 @@ def _is_finite(x):
 
 
 @exact
-def from_seen(a, x, seen):
-    if _is_finite(x):
-        return np.dot(a, x)
+def _from_seen(a, x, seen):
     y = np.zeros((a.shape[0], x.shape[1]), x.dtype)
     for i in range(a.shape[0]):
         for j in range(seen[i]):
@@ -46,9 +44,7 @@ def from_seen(a, x, seen):
 
 
 @exact
-def to_seen(a, x, seen):
-    if _is_finite(x):
-        return np.dot(a.T, x)
+def _to_seen(a, x, seen):
     y = np.zeros((a.shape[1], x.shape[1]), x.dtype)
     for i in range(a.shape[0]):
         for j in range(seen[i]):
@@ -58,10 +54,28 @@ def to_seen(a, x, seen):
 
 
 @exact
+def from_seen(a, x, seen):
+    if _is_finite(x):
+        return np.dot(a, x)
+    return _from_seen(a, x, seen)
+
+
+@exact
+def to_seen(a, x, seen):
+    if _is_finite(x):
+        return np.dot(a.T, x)
+    return _to_seen(a, x, seen)
+
+
+@exact
 def earlier_cpu(a, x):
-    return from_seen(a, x, np.arange(1, a.shape[0] + 1))
+    if _is_finite(x):
+        return np.dot(a, x)
+    return _from_seen(a, x, np.arange(1, a.shape[0] + 1))
 
 
 @exact
 def later_cpu(a, x):
-    return to_seen(a, x, np.arange(1, a.shape[0] + 1))
+    if _is_finite(x):
+        return np.dot(a.T, x)
+    return _to_seen(a, x, np.arange(1, a.shape[0] + 1))
