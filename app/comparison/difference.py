@@ -1,5 +1,6 @@
 """How one run differs from another, judged by what both recorded."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -199,13 +200,13 @@ def _loss(was: dict, has: dict, judge: bool) -> str:
 
 def _overlap(was: dict, has: dict) -> bool:
     """Return True if two accuracies differ by no more than their standard errors."""
-    return 0 <= _distance(was, has) <= 1
+    return _distance(was, has) <= 1
 
 
 def _distance(was: dict, has: dict) -> float:
-    """Return how far apart two accuracies are, in sums of their standard errors; -1 if a run has none."""
+    """Return how far apart two accuracies are, in sums of their standard errors; NaN if a run has none."""
     errors = [one.get("accuracy_error") for one in (was, has)]
-    return -1 if None in errors else abs(was["accuracy"] - has["accuracy"]) / max(sum(errors), 1e-9)
+    return math.nan if None in errors else abs(was["accuracy"] - has["accuracy"]) / max(sum(errors), 1e-9)
 
 
 def _ending(before: Run, now: Run, other: str) -> str:
