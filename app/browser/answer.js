@@ -1,10 +1,10 @@
-// An answer in the next frame: what is pressed goes to the server and back, which takes longer than a reader waits
-// without a sign. A line at the top of the page says that it was heard, until the page has been drawn again.
-// Relies on the class and test id of Streamlit's app, and on the state of its script that it shows to tests. Without them
-// no line appears.
+// Acknowledges a click in the next frame. The round trip to the server is long enough for a reader to wonder whether the
+// click was noticed, so a line appears at the top of the page until the page has been redrawn.
+// Relies on the class and test id of Streamlit's app, and on the script state that it exposes to tests. Without them, no
+// line appears.
 const PRESSED = ".stApp :is(button, a[href], label, [role=option]), [data-st-overlay-root] :is(button, [role=option])";
-const UNHEARD = 400; // ms after which nothing was asked of the server
-const LONGEST = 10_000; // ms; a script that goes on says itself how far it is
+const UNHEARD = 400; // ms; if no script has started by then, the click asked nothing of the server
+const LONGEST = 10_000; // ms; a script that runs longer shows its own progress
 let asked = 0;
 
 document.addEventListener("click", (event) => {

@@ -1,13 +1,13 @@
-// What Streamlit's page lacks. It pushes an entry into the browser's history for every setting that is changed; here an
-// entry is that of a run: what is changed after it makes one more, which follows all changes until the next run.
-// Parameters that are `apart` say how the page shows a run; they change its entry and make none.
-// Relies on Streamlit pushing those entries. Without them the browser's way back leads through every setting.
-const NARROW = "(max-width: 767px)"; // where a screen shows a part of the page
+// Browser history and scrolling that Streamlit lacks. Streamlit pushes a history entry for every changed setting. Here, each
+// run has one entry; changes after a run share one further entry until the next run. Parameters in `apart` only say how the
+// page shows a run, so they update the current entry and never add one.
+// Relies on Streamlit pushing those entries. Without this script, the Back button would step through every setting.
+const NARROW = "(max-width: 767px)"; // screens that show only part of the page
 const CARD = '[class*="st-key-card-"] button';
-const QUESTION = ".st-key-prediction"; // of a card, with its answers, which a phone has below the fold
-const CHOSEN = '[class*="st-key-option-"] button'; // of a card: what comes of it is seen in the lanes above
-const ANSWER = ".st-key-open-question, .st-key-answer, .st-key-finding"; // a question of the menu, or what answers it, also as a card
-const drawn = (window.lockstepChrome ??= watched()); // once, however often this script is loaded
+const QUESTION = ".st-key-prediction"; // the question on a card and its answers, which are below the fold on a phone
+const CHOSEN = '[class*="st-key-option-"] button'; // an answer on a card; its effect is visible in the lanes above
+const ANSWER = ".st-key-open-question, .st-key-answer, .st-key-finding"; // a question from the menu, or its answer, which may be a card
+const drawn = (window.lockstepChrome ??= watched()); // only once, however often this script is loaded
 
 export default function ({ data }) {
   drawn.place = location.pathname;
@@ -20,7 +20,7 @@ export default function ({ data }) {
   drawn.answer = data.answer || drawn.answer;
 }
 
-// Returns what is filled in when the page is drawn: its place, the run that its address stands for, the names apart.
+// Wraps the history functions; returns the state that each redraw fills in: path, run, the names in `apart`, last answer.
 function watched() {
   const push = history.pushState.bind(history);
   const replace = history.replaceState.bind(history);
@@ -38,7 +38,7 @@ function watched() {
     if (event.target.closest?.(CARD)) bring(QUESTION);
   });
 
-  // Scroll to a part as soon as the server has answered with it, within ten seconds.
+  // Scroll to a part once the server has sent it; give up after ten seconds.
   function bring(part, times = 100) {
     const there = document.querySelector(part);
     if (there) there.scrollIntoView({ block: "center" });

@@ -1,20 +1,21 @@
-// The coach: a bubble below the lanes, and a ring around the part of the page that it is about. It moves nothing in the
-// page, and covers neither the lanes nor the machines, only what the run has learned. The Tab key comes to it first; Escape
-// ends it from anywhere, and so does a reader who uses the page instead. Relies on the test ids of Streamlit's app and
-// sliders. Without them the bubble is the last element of the page, and a slider does not end the tour.
-const SEEN = "lockstep-coach"; // in the browser's storage, once it was shown
-const PATIENCE = 30_000;       // ms in which the first part may appear
+// The coach: a bubble below the lanes, and a ring around the part of the page that it describes. It does not shift the
+// layout. It covers what the run has learned, but neither the lanes nor the machines. It comes first in tab order. Escape
+// ends the tour from anywhere, and so does using the page.
+// Relies on the test ids of Streamlit's app and sliders. Without them, the bubble is inserted at the start of the body, and
+// moving a slider does not end the tour.
+const SEEN = "lockstep-coach"; // key in the browser's storage, set once the tour has been shown
+const PATIENCE = 30_000;       // ms to wait for the first part to appear
 const ACTS = ["pointerdown", "keydown"];
 const MOVES = ["scroll", "resize"];
-const LOOK = 200;              // ms between two looks where the part is: each makes the browser lay out the page
+const LOOK = 200;              // ms between checks of the part's position; each check forces a layout
 const GAP = 12;                // px between a part and the bubble
-const PHONE = 768;             // px of a window in which the tour stands at the foot
+const PHONE = 768;             // px; on narrower windows the bubble sits at the bottom
 const GOES_ON = "button, a[href], [data-baseweb=select], [data-testid=stSlider], label, input, [role=option], .st-key-timeline";
-const HEADER = 60;             // px of the page's bar, behind which nothing is seen
-const NAMES = 84, TOP = 34, AXIS = 22; // px of the timeline's names, of what lies above its lanes, and below
+const HEADER = 60;             // px of the page's header, which hides what is behind it
+const NAMES = 84, TOP = 34, AXIS = 22; // px: width of the timeline's names, height above its lanes, height below them
 const STYLE = `
   .coach-ring { position: fixed; z-index: 999992; pointer-events: none; border: 2px solid #0072B2; border-radius: 8px;
-    box-shadow: 0 0 0 4px rgba(0, 114, 178, 0.22), inset 0 0 0 2px light-dark(#fff, #1b232c); } /* a gap: Run is as blue */
+    box-shadow: 0 0 0 4px rgba(0, 114, 178, 0.22), inset 0 0 0 2px light-dark(#fff, #1b232c); } /* a gap, because the Run button has the same blue */
   .coach { position: fixed; z-index: 999993; box-sizing: border-box; width: min(640px, calc(100vw - 24px)); padding: 12px 16px;
     display: flex; flex-wrap: wrap; align-items: end; gap: 8px 20px;
     border-radius: 10px; border: 1px solid light-dark(#dde3e9, #4a5763); background: light-dark(#fff, #1b232c);
@@ -38,18 +39,18 @@ export default function ({ data, parentElement }) {
   return () => { coach.leave(); ACTS.forEach((act) => document.removeEventListener(act, coach.onAct, true)); coaches.delete(parentElement); };
 }
 
-const kept = { get() { try { return localStorage.getItem(SEEN); } catch { return null; } }, set() { try { localStorage.setItem(SEEN, "1"); } catch { /* it comes again */ } } };
+const kept = { get() { try { return localStorage.getItem(SEEN); } catch { return null; } }, set() { try { localStorage.setItem(SEEN, "1"); } catch { /* the tour will show again */ } } };
 
 class Coach {
   constructor(root) {
     this.root = root;
     this.asked = 0;
-    this.acted = false; // a reader who has begun alone needs no tour on top
+    this.acted = false; // a reader who has already started needs no tour
     this.onAct = () => { this.acted = true; };
     ACTS.forEach((act) => document.addEventListener(act, this.onAct, true));
     this.onMove = () => { this.frame ||= requestAnimationFrame(() => this.follow()); };
     this.onKey = (event) => { if (event.key === "Escape") this.leave(); };
-    this.onUse = (event) => { // a reader who uses the page has gone on
+    this.onUse = (event) => { // using the page ends the tour
       const path = event.composedPath();
       const asks = path.some((one) => one === this.bubble || one.matches?.(".st-key-tour"));
       if (this.bubble && !asks && path.some((one) => one.matches?.(GOES_ON))) this.leave();
@@ -57,7 +58,7 @@ class Coach {
   }
 
   update(data) {
-    if (this.bubble && data.run !== this.data.run) { // another run was started, by whatever means
+    if (this.bubble && data.run !== this.data.run) { // another run has started
       this.acted = true;
       this.leave();
     }
@@ -95,13 +96,13 @@ class Coach {
     this.bubble = this.ring = null;
   }
 
-  // What the timeline is in: the page, or a tree of its own.
+  // The root that contains the timeline: its shadow root, or an element of the page.
   timeline() {
     const host = [...document.querySelectorAll(".st-key-timeline *")].find((one) => one.shadowRoot);
     return host?.shadowRoot ?? document.querySelector(".st-key-timeline");
   }
 
-  // The rectangle of the part that a step is about; null while it is not on the page.
+  // The rectangle of the part that a step describes; null while it is not on the page.
   part(at) {
     if (at === "run") {
       const runs = [...document.querySelectorAll(".st-key-run button, .st-key-run-phone button")];
@@ -123,7 +124,7 @@ class Coach {
   follow() {
     this.frame = 0;
     const box = this.part(this.data.steps[this.step].at);
-    if (document.querySelector('[role="dialog"]')) { // such as one that says that there is no such page
+    if (document.querySelector('[role="dialog"]')) { // such as "page not found"
       this.acted = true;
       return this.leave();
     }
@@ -146,9 +147,9 @@ class Coach {
     this.bubble.querySelector("style").textContent = STYLE;
     this.bubble.querySelector(".leave").addEventListener("click", () => this.leave());
     this.bubble.querySelector(".next").addEventListener("click", () => this.next());
-    // next to the page and not in it, so that nothing in the page moves, and its stacking is its own
+    // outside the page's blocks, so that it neither shifts them nor shares their stacking order
     const app = document.querySelector('[data-testid="stApp"]') ?? document.body;
-    app.prepend(this.ring, this.bubble); // before the page: the first stop of the Tab key
+    app.prepend(this.ring, this.bubble); // first, so that Tab reaches it first
     this.tell();
     if (this.wanted) this.bubble.querySelector(".next").focus({ preventScroll: true });
   }
@@ -161,7 +162,7 @@ class Coach {
     this.bring(this.part(this.data.steps[this.step].at));
   }
 
-  // Have the part of this step in view.
+  // Scroll the part of this step into view.
   bring(box) {
     if (!box || (box.top >= HEADER && box.bottom <= innerHeight - 160) || this.data.steps[this.step].at === "run") return;
     document.querySelector(".st-key-timeline")?.scrollIntoView({ block: "center" });
@@ -176,8 +177,8 @@ class Coach {
     this.bubble.querySelector(".leave").hidden = last;
   }
 
-  // Put the ring around the part, and the bubble below the lanes; on a phone at its foot. It moves elsewhere if it would
-  // hide the part or the lanes there.
+  // Put the ring around the part, and the bubble below the lanes or, on a phone, at the bottom. Choose another place if the
+  // bubble would hide the part or the lanes.
   place(box) {
     const { style } = this.ring, wide = this.bubble.offsetWidth, high = this.bubble.offsetHeight;
     Object.assign(style, { left: `${box.left - 6}px`, top: `${box.top - 6}px`, width: `${box.width + 8}px`, height: `${box.height + 8}px` });

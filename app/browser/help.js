@@ -1,6 +1,6 @@
-// The little question marks next to controls: what one says is read out with its name. Streamlit says it of what is
-// around the button, and a screen reader reads the button alone.
-// Relies on the test id of what a help mark hangs on. Without it a screen reader says "Help" and not what the help is.
+// Makes screen readers read the text of the help marks next to controls. Streamlit puts the description on the element
+// around the button, but a screen reader reads only the button.
+// Relies on the test id of the element around a help mark. Without it, a screen reader says "Help" but not the help text.
 document.addEventListener("focusin", ({ target }) => {
   const around = target.matches?.("button") && target.closest('[data-testid="stTooltipHoverTarget"]');
   if (!around) return;
@@ -15,7 +15,7 @@ document.addEventListener("focusin", ({ target }) => {
   target.addEventListener("blur", () => { watch.disconnect(); target.removeAttribute("aria-describedby"); }, { once: true });
 });
 
-// The one next to a heading is called "Help" and no more: it is named after its heading.
+// Name the mark next to a heading after that heading; Streamlit calls every one of them "Help".
 let due = 0;
 function name() {
   due = 0;

@@ -1,17 +1,17 @@
-// The curtain before the page: Streamlit draws a page piece by piece, and each piece pushes those below it. What is not
-// seen does not jump, so the page is shown when it is whole: its script has ended, every part has come, nothing moves.
-// Relies on the test ids of Streamlit's app, of elements and of those still to come, and on the state of its script that
-// it shows to tests. Without them the curtain opens after LONGEST at the latest, over a page that is still moving.
-const PATIENCE = 10_000; // ms after the first part came; a run that goes on longer is watched at its work
-const LONGEST = 20_000;  // ms, of a page on a busy machine that has nothing yet to be watched
-const STILL = 4;         // frames in which nothing moved
-const EVERY = 50;        // ms between two looks until all is there; each has the browser style what has come
-const SEEN = ":not(.st-key-first-kinds *)"; // the hidden parts of kinds.py are nothing to be watched
+// The curtain in front of the page. Streamlit draws a page piece by piece, and each piece shifts those below it. To hide
+// these jumps, show the page only when its script has ended, every part has arrived and nothing moves any more.
+// Relies on the test ids of Streamlit's app, elements and placeholders, and on the script state that it exposes to tests.
+// Without that state, the curtain opens LONGEST after the first part; without the test ids of app and elements, never.
+const PATIENCE = 10_000; // ms after the first part, if a progress bar is visible: the reader can watch a long run
+const LONGEST = 20_000;  // ms after the first part, if there is no progress bar to watch yet, as on a busy machine
+const STILL = 4;         // frames without movement after which the page counts as complete
+const EVERY = 50;        // ms between checks until all parts have arrived; each check forces the browser to compute styles
+const SEEN = ":not(.st-key-first-kinds *)"; // excludes the hidden elements that kinds.py draws
 const root = document.documentElement, curtain = document.querySelector(".curtain");
 root.classList.add("opening");
 let began = 0, frames = 0, before = "";
 
-// Where every part stands that is in the window; "" if one is still to come.
+// The positions of all parts inside the window; "" if one has not arrived yet.
 function places(app) {
   const parts = [...app.querySelectorAll('[data-testid="stElementContainer"], [data-testid="stSkeleton"], [data-testid="stAppSkeleton"]')];
   const seen = parts.map((part) => [part, part.getBoundingClientRect()]).filter(([, box]) => box.top < innerHeight);

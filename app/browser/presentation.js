@@ -1,2 +1,2 @@
-// The key that makes a page large is that of exported pages, which stands before this line.
+// The key that enlarges the page is the one of exported pages; their script is put before this line.
 export default presenting;

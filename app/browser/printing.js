@@ -1,8 +1,8 @@
-// On paper a page is as wide as it was on the screen, and smaller: pictures were drawn for that width, and a script
-// that drew them anew would come too late.
-// Relies on the test id of Streamlit's block of the page. Without it pictures are cut off at the edge of the paper.
-const PAPER = 1032; // px between the margins of an A4 page that lies on its side
-const NARROW = 720; // px that tables need, which a phone scrolls
+// Prints the page at its width on the screen, scaled down to fit the paper: pictures are drawn for that width, and it is too
+// late to redraw them when printing begins.
+// Relies on the test id of Streamlit's main block. Without it, pictures are cut off at the edge of the paper.
+const PAPER = 1032; // px between the margins of a landscape A4 page
+const NARROW = 720; // px that tables need; on a phone they scroll
 addEventListener("beforeprint", () => {
   const main = document.querySelector('[data-testid="stMainBlockContainer"]');
   if (!main) return;

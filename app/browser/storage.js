@@ -1,13 +1,13 @@
-// Keeps the session's document in the browser's storage and tells the session what it lacks; follows the reader's place.
-// Relies on the test id of what scrolls in Streamlit's page, and on `inert` in a fold that is shut. Without them a chapter
-// opens where the one before was left, and a link into a fold leads to an empty one.
+// Keeps the session's document in the browser's storage, tells the session what it lacks, and tracks the reader's place.
+// Relies on the test id of the element that scrolls in Streamlit's page, and on `inert` inside a closed fold. Without them, a
+// chapter opens at the scroll position of the previous one, and a link into a fold leads to an empty fold.
 const HEADINGS = ".st-key-reader :is(h1, h2, h3)[id]";
-const TOP = 140; // px below which a heading has not been reached yet
-const PATIENCE = 20_000; // ms in which the text up to the reader's place may appear
-const STILL = 15; // looks after which the place is taken to stay: a page that is still drawn moves it
+const TOP = 140; // px from the top; a heading further down has not been reached yet
+const PATIENCE = 20_000; // ms to wait for the text up to the reader's place
+const STILL = 15; // checks without movement after which the place counts as final; a page still being drawn shifts it
 const stores = new WeakMap();
-let returned = 0; // how many times the reader was led back to a figure
-let opened; // what is read: a part of a chapter, or the contents
+let returned = 0; // number of the last return to a figure that was carried out
+let opened; // what the reader has open: a part of a chapter, or the contents
 
 export default function ({ data, parentElement, setTriggerValue }) {
   let store = stores.get(parentElement);
@@ -24,13 +24,13 @@ class Store {
     this.onStorage = (event) => {
       if (event.key !== progress.KEY) return;
       if (event.newValue === null) {
-        this.stale = this.data.resets; // until the session has forgotten, too, it would bring everything back
+        this.stale = this.data.resets; // ignore updates until the session has forgotten too; it would restore everything
         this.tell({ forgotten: true });
       }
       else this.update(this.data);
     };
-    this.onTouch = () => { this.returning = null; }; // a reader who moves is not moved
-    this.onToggle = ({ target }) => { // a fold that the browser opened, for a link into it, is still shut to Streamlit
+    this.onTouch = () => { this.returning = null; }; // never scroll a reader who is scrolling
+    this.onToggle = ({ target }) => { // when the browser opens a fold for a link into it, Streamlit still considers it closed
       if (target.open && target.querySelector("[inert]")) target.querySelector("summary").click();
     };
     document.addEventListener("toggle", this.onToggle, true);
@@ -73,7 +73,7 @@ class Store {
     const reading = data.chapter && !first;
     const now = digest(reading ? { ...kept, places: mine.places } : kept);
     if (now !== digest(mine) && now !== this.told) {
-      this.told = now; // once: a session that cannot read it would be told for ever
+      this.told = now; // only once, or a session that cannot read it would be told forever
       this.tell({ kept: JSON.stringify(kept) });
     }
     this.open(kept.places[data.chapter]);
@@ -83,7 +83,7 @@ class Store {
     }
   }
 
-  /** Begin at the top of what was opened; on a page that was just loaded, where its address says, or at the place. */
+  /** Scroll to the top of what was opened or, on a page just loaded, to the anchor in its address or the stored place. */
   open(anchor) {
     this.chapter = this.data.chapter;
     if (this.data.opened === opened) return;
@@ -92,7 +92,7 @@ class Store {
     opened = this.data.opened;
   }
 
-  /** Go to where the reader was, an id or a key of Streamlit's, once the text is there that far, until it stands still. */
+  /** Scroll to an id or a Streamlit key as soon as it exists, and again until the page stops moving. */
   arrive(anchor) {
     clearInterval(this.looking);
     this.returning = anchor;
@@ -111,12 +111,12 @@ class Store {
     }, 100);
   }
 
-  /** Store the heading under which the reader is. */
+  /** Store the heading that the reader has reached. */
   follow() {
     if (!this.chapter || this.returning) return;
     const passed = [...document.querySelectorAll(HEADINGS)].filter((head) => head.getBoundingClientRect().top < TOP);
     if (!passed.length) return;
-    try { progress.arrive(this.chapter, passed.at(-1).id); } catch { /* it was said that nothing is kept */ }
+    try { progress.arrive(this.chapter, passed.at(-1).id); } catch { /* the session already knows that nothing is stored */ }
   }
 }
 

@@ -1,11 +1,11 @@
-// In the popover of the link: reports once, as it opens, what the page's timeline and curves show.
+// In the popover of the link: when it opens, reports once what the page's timeline and curves show.
 export default function ({ data, setStateValue }) {
   const now = JSON.stringify(view());
   if (now !== data.view) setStateValue("view", now);
 }
 
-// What the first timeline that follows the page's clock shows, and the part of their axis that the first curves are zoomed
-// into (experiments/viewer/canvases).
+// The view of the topmost timeline that follows the page's clock, and the range of x that the topmost curves are zoomed to
+// (experiments/viewer/canvases).
 function view() {
   const top = (one) => one.stage.getBoundingClientRect().top;
   const first = (all) => all.filter((one) => one.stage.isConnected).sort((one, other) => top(one) - top(other))[0];

@@ -1,4 +1,4 @@
-// The size of a presentation: P turns it on and off, and so does ?size=large. What it changes is in the page's sheet.
+// Presentation size: P switches it on and off, and ?size=large opens a page with it. The page's style sheet defines it.
 const root = document.documentElement;
 const large = () => root.dataset.size === "large";
 let opened = false;
@@ -10,16 +10,16 @@ function show(yes) {
   if (address.href !== location.href) history.replaceState(history.state, "", address);
 }
 
-// Whether the key is written somewhere, and not pressed.
+// True if the key is typed into a field.
 const written = (event) => event.composedPath().some((one) => one.matches?.('input, textarea, select, [contenteditable="true"], [role="combobox"], [role="listbox"]'));
 
-// Whether the reader has turned the key off, among the keys of a timeline.
+// True if the reader has switched this key off in a timeline's list of keys.
 function off() {
   try { return localStorage.getItem("presentation-key") === "off"; } catch { return false; }
 }
 
-// A way out that is seen, since nobody knows a key that stands nowhere. Where it stands, and when, is in the page's sheet:
-// in the header of the app, which has a place of its own for it, and above all else on other pages.
+// Adds a visible button to leave the large size, because no one can guess the key. The page's style sheet says when it shows
+// and where: in the header of the app, and on top of everything else on other pages.
 function leaving() {
   const button = document.createElement("button");
   Object.assign(button, { type: "button", className: "leave-large", textContent: "Leave the large size (P)" });
