@@ -1,15 +1,16 @@
-// What all canvases need: the page's clock, the decoder of experiments/viewer/column_codec.py, colours, axes and units.
-// Put before a canvas's own file by __init__.py.
+// What all canvases share: the page's clock, the decoder for experiments/viewer/column_codec.py, colours, axes and units.
+// __init__.py puts it before a canvas's own file.
 
 const FONT = '"Source Sans", "Source Sans Pro", system-ui, sans-serif';
 
-// A clock that canvases follow: `seconds` of a run, or null while no moment is looked at. `set` goes to a moment, `play`
-// lets time pass from it; both tell all that `listen`. `source` is who did it, so that it need not follow itself.
+// A clock that canvases follow. `seconds` is a moment of the run, or null if none is selected. `set` jumps to a moment and
+// `play` advances from it; both notify everyone who called `listen`. `source` is the caller, so that it can ignore its own
+// changes.
 class Clock {
   constructor() {
     this.seconds = null;
     this.playing = false;
-    this.rate = 0; // seconds of the run in a second of the reader's
+    this.rate = 0; // seconds of the run per second of real time
     this.listeners = new Set();
   }
 
@@ -23,7 +24,7 @@ class Clock {
     this.go(seconds, source);
   }
 
-  // Let time pass until `until`; rate(seconds) is how fast at that moment. It stands still while nobody looks at the page.
+  // Advance until `until`, at rate(seconds) at each moment. The clock stops while the page is hidden.
   play(rate, until, source = null) {
     this.stopped();
     this.playing = true;
@@ -57,11 +58,11 @@ class Clock {
   }
 }
 
-// The one of the page: curves whose lines have seconds follow it, and timelines whose frame says `clock`.
+// The page's clock. Curves whose lines have seconds follow it, and so do timelines whose frame has `clock`.
 globalThis.lockstepClock ??= new Clock();
 
-// Give a class of canvases the methods of its parts, each of which is a class in a file of its own. Two with the same name
-// are a mistake: one would silently replace the other.
+// Add the methods of `parts` to a canvas class. Each part is a class in its own file. Throw an error if two methods have the
+// same name, because one would silently replace the other.
 function mixin(Canvas, ...parts) {
   for (const part of parts) {
     for (const [name, method] of Object.entries(Object.getOwnPropertyDescriptors(part.prototype))) {
@@ -72,7 +73,7 @@ function mixin(Canvas, ...parts) {
   }
 }
 
-// The function mount(element, bytes, events) of a class of canvases, new Canvas(element) with show, redraw, stop.
+// Return the function mount(element, bytes, events) for a canvas class: new Canvas(element) with show, redraw and stop.
 function mounting(Canvas) {
   const canvases = new WeakMap();
   return (element, bytes, events = {}) => {
@@ -133,7 +134,7 @@ function rgb(colour) {
 
 const edges = new Map();
 
-// The colour of the edge of an area: 3 to 1 or more with the page, towards its words as far as that needs.
+// The edge colour of an area: `colour` mixed with just enough of the text colour to contrast at least 3:1 with the page.
 function edgeOf(colour, { page, text }) {
   const key = `${colour} ${page}`;
   if (edges.has(key)) return edges.get(key);
@@ -158,10 +159,10 @@ function inSeconds(value) {
   return `${Math.abs(shown) >= 1000 ? Math.round(shown).toLocaleString("en") : Number(shown.toPrecision(3))} ${name}`;
 }
 
-// A time of a schedule, which has no unit: 12.5 -> "12.5"
+// Times of a schedule have no unit: 12.5 -> "12.5"
 function inUnits(value) { return Number(value.toPrecision(6)).toLocaleString("en"); }
 
-// Ticks at 1, 2 or 5 times a power of ten, about `count` of them.
+// About `count` ticks, at 1, 2 or 5 times a power of ten.
 function ticks(from, to, count) {
   const span = to - from;
   if (!(span > 0)) return { step: 1, at: [] };
@@ -173,14 +174,14 @@ function ticks(from, to, count) {
   return { step, at };
 }
 
-// Labels of an axis of times share one unit, chosen by its largest value, and as many digits as its step needs.
+// Return the function that labels a time axis: one unit, chosen by the largest value, and the digits that the step needs.
 function timeLabels(step, largest) {
   const [unit, name] = largest >= 1 ? [1, "s"] : largest >= 1e-3 ? [1e-3, "ms"] : [1e-6, "µs"];
   const digits = Math.max(0, Math.min(9, -Math.floor(Math.log10(step / unit) + 1e-9)));
   return (value) => `${(value / unit).toFixed(digits)} ${name}`;
 }
 
-// While `element` has the focus, a key of `keys` does what it says there and nothing else.
+// While `element` has the focus, run the action in `keys` for a pressed key, and nothing else.
 function obey(element, keys) {
   element.addEventListener("keydown", (event) => {
     const act = keys[event.key];
@@ -191,23 +192,23 @@ function obey(element, keys) {
   });
 }
 
-// Have Escape close a card, wherever the focus is, while the pointer stays; returns what ends that.
+// Make Escape close a card wherever the focus is. Return a function that removes the listener.
 function closing(card, close) {
   const press = (event) => { if (event.key === "Escape" && !card.hidden) close(); };
   document.addEventListener("keydown", press);
   return () => document.removeEventListener("keydown", press);
 }
 
-// How many px of the screen one px of the element is, on a page that is zoomed for a presentation.
+// Screen px per px of the element; not 1 on a page enlarged for a presentation.
 function zoomOf(element) { return element.getBoundingClientRect().width / element.offsetWidth || 1; }
 
-// Where the pointer is, in px of the element.
+// The pointer's position in px of the element.
 function within(element, { clientX, clientY }) {
   const box = element.getBoundingClientRect(), zoom = zoomOf(element);
   return [(clientX - box.left) / zoom, (clientY - box.top) / zoom];
 }
 
-// A canvas of sharp pixels that follows the width of its box; calls `draw` at most once a frame.
+// Keep a canvas as wide as its box, at the screen's resolution. Calls `draw` at most once per frame.
 function fit(canvas, box, height, draw) {
   const state = { width: 0, height, ratio: 1, frame: 0, draw };
   const paint = () => {

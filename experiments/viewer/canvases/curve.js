@@ -1,11 +1,11 @@
-// Curves and bars: drag to zoom, hover or arrow keys to read, double click or Home for the whole. All of it in the
-// browser. Frames with `stops` have a slider: a line belongs to one stop, or to all of them, and the axes are the same.
+// Curves and bars. Drag to zoom, hover or use the arrow keys to read values, double-click or press Home to see everything;
+// none of it needs the server. Frames with `stops` have a slider. A line belongs to one stop or to all; all share the axes.
 
-const ROW = 20;      // px of a row of the legend
-const WORDS = 14;    // px of a line of words below the plot
-const PACE = 900;    // ms at each stop while it is played
+const ROW = 20;      // px per row of the legend
+const WORDS = 14;    // px per line of text below the plot
+const PACE = 900;    // ms at each stop while playing
 
-// The curves of the page: those that are drawn together are zoomed into together.
+// All curves of the page. Curves with the same `together` zoom together.
 globalThis.lockstepCurves ??= new Set();
 
 class Curve {
@@ -19,10 +19,10 @@ class Curve {
     this.range = root.querySelector("input");
     this.said = root.querySelector("output");
     this.player = root.querySelector(".slider button");
-    this.stopAt = 0;     // which stop of the slider
-    this.window = null;  // what the reader zoomed to: {x: [from, to]}
-    this.shade = null;   // what the timeline shows where this shows the whole: [from, to] of x
-    this.at = null;      // x where the reader looks
+    this.stopAt = 0;     // the slider's stop
+    this.window = null;  // the range that the reader zoomed to: {x: [from, to]}
+    this.shade = null;   // the timeline's range [from, to] of x, shaded while this curve is not zoomed
+    this.at = null;      // the x that the reader points at
     this.surface = fit(root.querySelector("canvas"), this.stage, 260, (...args) => this.draw(...args));
     const follow = () => this.follow();
     follow.shows = () => ({ canvas: "curve", dots: this.dots.map(({ line, i }) => ({ name: line.name, i, seconds: this.frame.columns[line.seconds][i] })) });
@@ -47,7 +47,7 @@ class Curve {
     return Math.max(0, ...ends);
   }
 
-  // In a file: which line is which run, where the page says it above several pictures.
+  // Draw the legend of runs in a saved file; on the page it stands above several pictures.
   head(g, width, page) {
     g.font = `12px ${FONT}`;
     const entries = legend(g, this.saved?.legend ?? [], 8, width);
@@ -68,7 +68,7 @@ class Curve {
     this.surface.request();
   }
 
-  // The slider, if there is one, and what it says.
+  // Update the slider, if there is one, and its labels.
   offer() {
     const { stops } = this.frame;
     this.slider.hidden = !stops;
@@ -84,7 +84,6 @@ class Curve {
     this.player.setAttribute("aria-label", this.playing ? "Pause" : "Play");
   }
 
-  // Show this stop of the slider.
   slide(stop) {
     this.stopAt = stop;
     this.offer();
@@ -109,7 +108,7 @@ class Curve {
     this.offer();
   }
 
-  // The lines of this stop.
+  // The lines that belong to the current stop.
   get lines() { return this.frame.lines.filter(({ stop = this.stopAt }) => stop === this.stopAt); }
 
   title() { const { name, unit, title } = this.frame.x; return title || (unit ? `${name}, ${unit}` : name); }

@@ -1,9 +1,9 @@
-// What a recurrence says of trouble: in words, and as the spans that a timeline shows of it. A trouble is
+// What a recurrence predicts for a trouble: a sentence, and the spans that a timeline shows. A trouble is
 // {kind: "slow", rank, value: times}, {kind: "lost", rank, value: s} or {kind: "latency", value: s of a message}.
 
 const UNSEEN = "what comes of it, the run shows";
-const ALIKE = 0.04;    // of a ratio, by which two ranks differ that are told together
-const FAITHFUL = 0.03; // of its length, by which a recurrence without trouble may miss its run
+const ALIKE = 0.04;    // relative difference up to which ranks share one number in a sentence
+const FAITHFUL = 0.03; // relative error in length up to which a recurrence without trouble counts as matching its run
 
 class Foreseen {
   constructor(frame, spans, messages) {
@@ -12,7 +12,7 @@ class Foreseen {
     this.recurrence = frame.columns.recurrence ? new Recurrence(frame.columns.recurrence, spans.columns, messages.columns) : null;
   }
 
-  // The run without trouble, as the recurrence has it; null if that is not the run.
+  // The run without trouble, computed by the recurrence; null if it does not match the actual run.
   get past() {
     if (this.before !== undefined || !this.recurrence) return this.before ?? null;
     const { since, until } = this.recurrence, past = this.recurrence.execute();
@@ -20,7 +20,7 @@ class Foreseen {
     return (this.before = past.ends.every(Number.isFinite) && Math.abs(past.length - until) < FAITHFUL * (until - since) ? past : null);
   }
 
-  // The run with this trouble, null if that cannot be foreseen.
+  // The run with this trouble; null if it cannot be predicted.
   run({ kind, rank, value }) {
     if (!this.foresees.includes(kind) || !this.past) return null;
     return this.recurrence.execute({
@@ -30,7 +30,7 @@ class Foreseen {
     });
   }
 
-  // How many times as long each worker takes: [rank, ratio], infinite if it never ends.
+  // How many times as long each worker takes, as [rank, ratio]; the ratio is infinite if the worker never ends.
   ratios(run) {
     const { since } = this.recurrence, { past, first } = this;
     return run.ends.map((end, rank) => [rank, (end - since) / (past.ends[rank] - since)]).slice(first);
@@ -43,7 +43,7 @@ class Foreseen {
     return kind === "lost" ? `${name}: lost at ${inSeconds(value)}` : `latency ${inSeconds(this.latency)} → ${inSeconds(value)} on every wire`;
   }
 
-  // What comes of it: "a step takes about 2.0 times as long".
+  // The effect in words: "a step takes about 2.0 times as long".
   effect(trouble, run) {
     if (!run) return UNSEEN;
     const workers = this.ratios(run).filter(([rank]) => !(trouble.kind === "lost" && rank === trouble.rank));
@@ -69,7 +69,7 @@ class Foreseen {
     return `${stuck.length < workers.length ? `${stuck.length} of ${whom}` : whom} wait for it forever, from ${inSeconds(last)} on`;
   }
 
-  // The spans of a run with this trouble, as a table like that of a frame; waits fill what is between two spans of work.
+  // The spans of a run with this trouble, in a table like a frame's. Waits fill the gaps between spans of work.
   picture(run, trouble) {
     const { kind, label, step, lane } = this.spans, { kinds } = this.frame, talk = this.talk(), end = Math.max(...run.rows.map((row) => row[2]));
     const [wait, communicate, idle] = ["wait", "communicate", "idle"].map((name) => kinds.indexOf(name));
@@ -94,7 +94,7 @@ class Foreseen {
     } };
   }
 
-  // How long the rank of each span waited and communicated since its last work: {waited, talked}, by span.
+  // For each span, how long its rank has waited and communicated since its previous span of work: {waited, talked}.
   talk() {
     if (this.talks) return this.talks;
     const { kind, start, duration, lane } = this.spans, { kinds, work } = this.frame, wait = kinds.indexOf("wait");

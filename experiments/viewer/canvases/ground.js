@@ -1,5 +1,5 @@
-// Pictures of grids and of groups of points, for the landscape: the shades and contours of a loss, the areas of classes,
-// the hull of a cloud, the shapes of points. Put before landscape.js by __init__.py.
+// Pictures of grids and groups of points, for the landscape: shades and contours of a loss, areas of classes, the hull of a
+// cloud, shapes of points. __init__.py puts it before landscape.js.
 
 const SHAPES = ["circle", "square", "up", "diamond", "down", "cross", "plus", "bar"];
 
@@ -29,7 +29,7 @@ function painted(columns, rows, pixel) {
   return canvas;
 }
 
-// The ground in `ink`, the more opaque the more levels lie below its loss; row 0 of `ground` is the lowest.
+// An image of the loss in `ink`: the more of `levels` lie below the loss, the more opaque. Row 0 of `ground` is the bottom.
 function shades(ground, rows, cells, levels, ink) {
   return painted(cells, rows, (x, y) => {
     const loss = ground[(rows - 1 - y) * cells + x];
@@ -40,7 +40,7 @@ function shades(ground, rows, cells, levels, ink) {
   });
 }
 
-// The classes of a grid of bytes, each steps * class + certainty; paler where it is less certain.
+// An image of classes from a grid of bytes, each steps * class + certainty. Less certain points are paler.
 function areas(bytes, side, steps, palette, page) {
   return painted(side, side, (x, y) => {
     const byte = bytes[(side - 1 - y) * side + x], sure = 0.12 + (0.5 * (byte % steps)) / (steps - 1);
@@ -49,7 +49,7 @@ function areas(bytes, side, steps, palette, page) {
   });
 }
 
-// The pieces [column, row, column, row] of the line where a grid crosses `level`.
+// The contour of a grid at `level`, as line segments [column, row, column, row].
 function contour(ground, rows, cells, level) {
   const pieces = [];
   for (let r = 0; r + 1 < rows; r++) for (let c = 0; c + 1 < cells; c++) {

@@ -1,5 +1,5 @@
-// What the pointer does on a timeline, by keys: a rank is chosen, its spans are told one by one, its name is "clicked".
-// Put before timeline.js, which calls `draw` after its names and `told` at its cursor.
+// Keyboard equivalents of the pointer on a timeline: choose a rank, read out its spans one by one, "click" its name.
+// It comes before timeline.js, which calls `draw` after its names and `told` at its cursor.
 
 class ChosenRank {
   constructor(timeline) {
@@ -7,7 +7,7 @@ class ChosenRank {
     this.lane = -1; // none
   }
 
-  // Choose the next rank, or with -1 the one before; its lane comes into view.
+  // Choose the next rank, or with -1 the previous one, and scroll its lane into view.
   next(way) {
     const t = this.timeline, count = t.names.length;
     this.lane = this.lane < 0 ? (way > 0 ? 0 : count - 1) : (this.lane + way + count) % count;
@@ -17,13 +17,13 @@ class ChosenRank {
     t.say();
   }
 
-  // Do what a click on its name does.
+  // Do what a click on the rank's name does.
   enter() {
     const t = this.timeline;
     if (this.lane >= 0 && this.asks) t.trouble.menu.open(this.lane);
   }
 
-  // Whether there was one to leave.
+  // Clear the choice. Return true if a rank was chosen.
   leave() {
     if (this.lane < 0) return false;
     this.lane = -1;
@@ -32,7 +32,7 @@ class ChosenRank {
     return true;
   }
 
-  // Whether the page does something where a name is clicked.
+  // True if clicking a name does something on this page.
   get asks() { return this.timeline.trouble.offered; }
 
   draw(g, page) {
@@ -43,7 +43,7 @@ class ChosenRank {
     g.strokeRect(1, t.y(this.lane), GUTTER - 4, Math.max(t.pitch - 2, 5));
   }
 
-  // The chosen rank in words: what the card of its span at the cursor says, or what can be done with it; "" if none is.
+  // The chosen rank in words: the text of its span's card at the cursor, or what the reader can do with it; "" if none.
   told() {
     const t = this.timeline, name = t.names[this.lane];
     if (name === undefined) return "";

@@ -1,13 +1,13 @@
-// How a run learned, at one moment of it: workers and model on the ground of the loss, and next to it the classes that
-// the model gives to every point of a square.
+// How a run learned, at one moment: workers and model on the surface of the loss and, next to it, the class that the model
+// predicts for every point of a square.
 //
-// The moment is that of the page's clock, and while the clock shows none the end, or when the run left the picture for
-// good: of a run that diverged no more is drawn than the move by which each leaves. Where workers are near each other on
-// the whole path, a lens in a corner shows what is around the model.
+// The moment is that of the page's clock. If the clock has none, it is the end of the run or, if the run diverged, the moment
+// when it left the picture for good; later moves are not drawn. If the workers stay close to the model during most of the
+// run, a lens in a corner magnifies its surroundings.
 
-const TALL = 430;      // px of a picture, at most
+const TALL = 430;      // px; a picture's greatest height
 const FOOT = 20;       // px below a picture, for its title
-const AHEAD = "0px 0px 50% 0px"; // how far below the screen pictures are asked for, as a reader who scrolls comes to them
+const AHEAD = "0px 0px 50% 0px"; // request pictures that are up to half a screen below the visible part, before the reader scrolls to them
 
 class Landscape {
   constructor(root) {
@@ -57,7 +57,7 @@ class Landscape {
       this.total = frame.seconds;
       this.about.textContent = frame.description;
       this.stage.setAttribute("aria-label", `How the model learns. ${frame.description}`);
-      this.near = frame.left === null ? this.closeness() : 0; // workers that part for good are in no lens
+      this.near = frame.left === null ? this.closeness() : 0; // workers that diverge get no lens
       this.lines = frame.levels.map((level) => contour(frame.columns.ground, frame.rows, frame.cells, level));
       this.say();
     }

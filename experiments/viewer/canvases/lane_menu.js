@@ -1,4 +1,4 @@
-// The menu of a lane: the same trouble that a pointer causes, in words, each with what comes of it.
+// The menu of a lane: the troubles that the pointer can cause, in words, each with its effect.
 
 const OFFERED = [2, 4, 10]; // times slower
 
@@ -13,7 +13,7 @@ class LaneMenu {
     box.addEventListener("focusout", (event) => { if (!box.hidden && !box.contains(event.relatedTarget)) this.shut(false); });
   }
 
-  // What can be done to a lane, each as a trouble.
+  // The troubles that the menu offers for a lane.
   entries(rank) {
     const { foreseen, timeline: t } = this.trouble, { slow, latency, loses } = foreseen, base = slow[rank] ?? 1;
     const at = t.looking() ? t.cursor : (t.from + Math.min(t.to, t.end)) / 2;
@@ -45,7 +45,7 @@ class LaneMenu {
     box.firstChild.focus();
   }
 
-  // Close it; with `back`, the lanes have the focus again.
+  // Close the menu; with `back`, return the focus to the lanes.
   shut(back = true) {
     if (this.box.hidden) return;
     this.box.hidden = true;
@@ -54,5 +54,5 @@ class LaneMenu {
   }
 }
 
-// Ten times the latency, or 1 ms where there is none.
+// Ten times the latency, or 1 ms if it is 0.
 function longer(latency) { return latency > 0 ? Number((10 * latency).toPrecision(2)) : 1e-3; }

@@ -1,11 +1,11 @@
-// What the run has learned at the clock's moment, below its lanes: loss and accuracy (sparkline.js), and what the latest
-// evaluated model makes of a few held-out samples. Before the first one it has made nothing of them: "?".
+// What the run has learned by the clock's moment, below its lanes: loss and accuracy (sparkline.js), and the guesses of the
+// latest evaluated model for a few held-out samples, or "?" before the first one.
 //
-// Samples are elements of the page, of the kinds in experiments/runs/guesses.py. A guess has a sign next to its colour,
-// and the sentence above says all of them to those who hear it.
+// Samples are elements of the page; experiments/runs/guesses.py lists their kinds. Each guess has a sign in addition to its
+// colour, and the sentence above spells out all guesses for screen readers.
 
 const SIGNS = { right: "✓", wrong: "✗", none: "" };
-const SQUARE = 120; // px of a picture of points
+const SQUARE = 120; // px; side of a picture of points
 
 class Learned {
   constructor(timeline, root) {
@@ -39,25 +39,24 @@ class Learned {
     this.follow();
   }
 
-  // The latest evaluation at the clock's moment; the last one while there is no moment.
+  // The latest evaluation at the clock's moment, or the last one if the clock has no moment.
   now() {
     const { at } = this.frame, { cursor, total } = this.timeline;
     return Math.max(0, firstWhere(0, at.length, (row) => at[row] > (cursor ?? Infinity) + total * 1e-6) - 1);
   }
 
-  // The latest model that has made guesses: its number among them, -1 before the first.
+  // The index of the latest model with guesses; -1 before the first.
   model() {
     const { model } = this.frame.guesses, now = this.now();
     return firstWhere(0, model.length, (n) => model[n] > now) - 1;
   }
 
-  // Follow the clock.
   follow() {
     if (!this.frame) return;
     this.request();
     const { playing } = this.timeline.clock, model = this.frame.guesses ? this.model() : -1, said = playing ? this.now() : null;
     if (this.shown !== model) this.put(model);
-    else if (playing && said === this.told) return; // played, it changes with the evaluations, however slow the machine
+    else if (playing && said === this.told) return; // while playing, change the text only with an evaluation, however slow the machine is
     this.told = said;
     this.say(model, playing);
   }
@@ -79,7 +78,7 @@ class Learned {
     return answer.map(() => make("div", {}, make("canvas", { width, height }), make("span", { className: "guess" })));
   }
 
-  // Draw what has the page's colours: pictures in its ink, points of the model that is shown.
+  // Draw what depends on the page's colours: pictures in its text colour, points on the current model's classes.
   paint() {
     const { kind, size } = this.frame.guesses ?? {}, page = pageColours(this.box);
     if (kind === "points") this.points(page);
@@ -117,13 +116,13 @@ class Learned {
     });
   }
 
-  // Whether guess n of a model is "right" or "wrong"; "none" if there is none, or if it is an estimate.
+  // "right" or "wrong" for guess n of a model; "none" if there is no guess, or if guesses are not marked, as for estimates.
   verdict(model, n) {
     const { marked, guess, answer } = this.frame.guesses;
     return model < 0 || !marked ? "none" : guess[model][n] === answer[n] ? "right" : "wrong";
   }
 
-  // Put the guesses of a model below their samples.
+  // Show the guesses of a model next to their samples.
   put(model) {
     this.shown = model;
     const { kind, guess } = this.frame.guesses ?? {};
@@ -140,7 +139,7 @@ class Learned {
 
   say(model, playing) {
     const { frame, timeline } = this, now = this.now(), { cursor } = timeline;
-    // played, it is the evaluation's own moment: the cursor, drawn more often than words can be read, would have gone on
+    // while playing, say the time of the evaluation: the cursor moves on faster than anyone can read
     const when = cursor === null ? "At the end" : playing ? `Evaluated at ${inSeconds(frame.at[now])}` : `At ${inSeconds(cursor)}`;
     const found = [this.count(model), frame.accuracy.length && `${inPercent(frame.accuracy[now])} of all ${frame.samples.toLocaleString("en")} held-out ${frame.noun}`].filter(Boolean);
     const right = found.length ? `${found.join(" and ")} right, ` : "";
@@ -151,14 +150,14 @@ class Learned {
     if (!playing || !this.line.box.ariaValueNow) this.line.tell(words);
   }
 
-  // "7 of these 9", or "" where guesses are not right or wrong.
+  // "7 of these 9", or "" if guesses are not marked right or wrong.
   count(model) {
     const { guesses } = this.frame;
     if (!guesses?.marked || model < 0) return "";
     return `${guesses.answer.filter((_, n) => this.verdict(model, n) === "right").length} of these ${guesses.answer.length}`;
   }
 
-  // The guesses in words, for those who do not see them.
+  // The guesses in words, for screen readers.
   spell(model) {
     const { guesses } = this.frame;
     if (!guesses) return "";
@@ -170,5 +169,5 @@ class Learned {
   }
 }
 
-// A text in which the end of a line is seen.
+// The text with visible line ends.
 function visible(text) { return text.replaceAll("\n", "↵"); }

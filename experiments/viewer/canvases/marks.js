@@ -1,10 +1,10 @@
-// What stands in a plot: lines, bands, bars with whiskers, and the legend. Columns of a line: x, y, and how far y may be
-// off, `error` to both sides or from `low` to `high`. `to` turns values into pixels.
+// The marks of a plot: lines, bands, bars with whiskers, and the legend. A line has columns x, y and possibly the uncertainty
+// of y: `error` on both sides, or `low` to `high`. `to` converts values to pixels.
 
-// Whether value y can be drawn on this axis.
+// True if the value y can be drawn on this axis.
 function drawable(y, to) { return Number.isFinite(y) && (!to.log || y > 0); }
 
-// The ends of point i's band or whisker.
+// The lower and upper end of point i's band or whisker.
 function ends(line, columns, i) {
   if (line.low) return [columns[line.low][i], columns[line.high][i]];
   const y = columns[line.y][i], error = columns[line.error][i];
@@ -45,8 +45,8 @@ function drawLine(g, line, columns, to, growing) {
   g.globalAlpha = 1;
 }
 
-// Where a line leaves the axis upwards there is an arrow, with how far it goes next to the first; where the run ended, a
-// cross. What is said stands where it covers no cross, arrow or other words: of one line or of several.
+// Where a line leaves the plot at the top, draw an arrow, and label the first one with the highest value. Where a run ended,
+// draw a labelled cross. Place labels so that they cover no cross, arrow or label of any line.
 function drawLimits(g, lines, columns, to, top, page) {
   const taken = [], said = [];
   lettering(g, 11);
@@ -62,7 +62,7 @@ function drawLimits(g, lines, columns, to, top, page) {
   }
 }
 
-// The arrows and the cross of one line: draws them, adds their boxes to `taken` and what there is to say to `said`.
+// Draw the arrows and the cross of one line. Add their boxes to `taken` and their labels to `said`.
 function limits(g, line, columns, to, top, taken, said) {
   const xs = columns[line.x], ys = columns[line.y], last = xs.length - 1;
   const inside = (x) => x >= to.left - 1 && x <= to.right + 1, beyond = (y) => y > to.most || (line.ended && !Number.isFinite(y));
@@ -90,7 +90,7 @@ function limits(g, line, columns, to, top, taken, said) {
   strokeCross(g, x, y, 5);
 }
 
-// The part of x that the timeline shows, where too few points lie in it to be zoomed into.
+// Shade the range of x that the timeline shows, if it has too few points to zoom into.
 function drawShade(g, [from, until], to, top, bottom, page) {
   const left = to.x(from), wide = Math.max(to.x(until) - left, 3), text = "the timeline's window";
   g.fillStyle = page.text;
@@ -102,7 +102,7 @@ function drawShade(g, [from, until], to, top, bottom, page) {
   g.fillText(text, at + 2, bottom - 10);
 }
 
-// The finish of a race: a chequered line across, and a flag for each that has arrived by `now`, in units of the axis.
+// Draw the finish of a race: a chequered line, and a flag for each run that has arrived by `now`.
 function drawFinish(g, { target, arrivals, unit }, now, to, page) {
   const y = Math.round(to.y(target));
   g.fillStyle = page.text;
@@ -111,7 +111,7 @@ function drawFinish(g, { target, arrivals, unit }, now, to, page) {
   g.globalAlpha = 1;
   for (const { seconds, colour } of arrivals) {
     if (seconds === null || (now !== null && now < seconds)) continue;
-    const x = to.x(seconds / unit), tip = x + 14 > to.right ? x - 14 : x + 14; // at the edge it flies inwards
+    const x = to.x(seconds / unit), tip = x + 14 > to.right ? x - 14 : x + 14; // at the edge the flag points inwards
     g.fillStyle = g.strokeStyle = colour;
     g.lineWidth = 2;
     strokeLine(g, [x, y + 3], [x, y - 26]);
@@ -119,7 +119,7 @@ function drawFinish(g, { target, arrivals, unit }, now, to, page) {
   }
 }
 
-// What is still to come lies under a veil of the page's colour.
+// Fade what has not happened yet with a veil in the page's colour.
 function drawVeil(g, x, to, top, bottom, page) {
   if (x >= to.right) return;
   plate(g, page, 0.7, x, top - 5, to.right + 6 - x, bottom - top + 6);
@@ -128,7 +128,8 @@ function drawVeil(g, x, to, top, bottom, page) {
   strokeLine(g, [x, top], [x, bottom]);
 }
 
-// The area between both ends of a line; what is not finite, or below 0 on a logarithmic axis, is left out.
+// Fill the area between the two ends of a line's points. Leave out points that are not finite or, on a logarithmic axis, not
+// positive.
 function drawBand(g, line, columns, to) {
   const xs = columns[line.x], ys = columns[line.y], least = to.log ? to.least : -Infinity;
   g.fillStyle = line.colour;
@@ -146,7 +147,8 @@ function drawBand(g, line, columns, to) {
   g.globalAlpha = 1;
 }
 
-// Bars of the group `line.bar` = [which, of how many] at each place, on 0 or on the bottom of a logarithmic axis.
+// Draw the bars of a line whose `line.bar` = [index in the group, size of the group]. They start at 0 or, on a logarithmic
+// axis, at the bottom.
 function drawBars(g, line, columns, to, page) {
   const xs = columns[line.x], ys = columns[line.y], [which, of] = line.bar, share = 0.75 / of;
   for (let i = 0; i < xs.length; i++) {
@@ -192,7 +194,7 @@ function drawMark(g, { symbol, solid }, x, y) {
 
 function dot(g, x, y) { g.beginPath(); g.arc(x, y, 4, 0, 7); g.fill(); }
 
-// Where a line is at the page's clock: a dot with a ring of the page's colour, so that it stands out from the line.
+// Mark where a line is at the clock's moment: a dot with a ring in the page's colour, so that it stands out from the line.
 function drawDot(g, line, columns, i, to, page) {
   const x = columns[line.x][i], y = columns[line.y][i];
   if (!drawable(y, to)) return;
@@ -205,9 +207,9 @@ function drawDot(g, line, columns, i, to, page) {
   g.stroke();
 }
 
-// ---- words around the plot
+// ---- text around the plot
 
-// Where the entries of a legend stand: [{line, x, row}], in as many rows as the width takes.
+// The positions of a legend's entries, [{line, x, row}], in as many rows as the width requires.
 function legend(g, lines, from, width) {
   let x = from, row = 0;
   return lines.map((line) => {
@@ -239,7 +241,7 @@ function drawLegend(g, entries, page) {
   }
 }
 
-// The marks of an axis that have room next to each other: [{value, words}], words in lines of at most `room` px.
+// The axis labels that fit side by side: [{value, words}]. If `room` is given, `words` are broken into lines of that many px.
 function apart(g, marks, place, room) {
   const kept = [];
   let end = -Infinity;

@@ -1,10 +1,10 @@
-// From the timeline of one run to that of the next: for a moment, each span is on its way from where it was before.
+// The transition from one run's timeline to the next one's: for a moment, each span moves from its previous position.
 
 const CHANGES = 700;   // ms
-const MORPHED = 12000; // spans; more are not moved
+const MORPHED = 12000; // spans; with more, there is no transition
 
 class Morph {
-  // What is shown now, to start from; null if it cannot be.
+  // The timeline as it is now, to start from; null if no transition is possible.
   static of(timeline) {
     const { spans, from, to, names, total, coarse, kinds } = timeline.trouble.kept && !timeline.trouble.sent ? { ...timeline, ...timeline.trouble.kept } : timeline;
     return spans && !coarse && spans.columns.start.length <= MORPHED ? { spans, from, to, total, kinds: kinds.join(), lanes: names.length } : null;
@@ -13,7 +13,7 @@ class Morph {
   constructor(timeline, before, done) {
     Object.assign(this, { timeline, before, done });
     const { spans, from, to } = timeline, { start, duration, lane, kind } = spans.columns, { columns: was } = before.spans;
-    const order = new Map(); // "lane kind" -> the spans before, in order
+    const order = new Map(); // lane and kind -> the previous spans, in order
     for (let n = 0; n < was.start.length; n++) {
       const key = was.lane[n] * 256 + was.kind[n];
       if (order.has(key)) order.get(key).push(n); else order.set(key, [n]);
@@ -25,7 +25,7 @@ class Morph {
     for (let n = 0; n < start.length; n++) {
       const key = lane[n] * 256 + kind[n], place = seen.get(key) ?? 0, old = order.get(key)?.[place];
       seen.set(key, place + 1);
-      const at = n && lane[n] === lane[n - 1] ? last[n - 1] : 0; // one that is new grows out of the end of the one before
+      const at = n && lane[n] === lane[n - 1] ? last[n - 1] : 0; // a new span grows from the end of the previous one
       this.start[n] = old === undefined ? at : was.start[old];
       this.duration[n] = old === undefined ? 0 : was.duration[old];
       last[n] = this.start[n] + this.duration[n];

@@ -1,4 +1,4 @@
-// Canvases on a page without Streamlit: each in a shadow root of its own, drawn again when the page's colours change.
+// Canvases on a page without Streamlit. Each has a shadow root of its own and is redrawn when the page's colours change.
 
 const shown = new Set();
 

@@ -1,25 +1,25 @@
-// How canvases draw what all of them have: lines and areas through points, words and the plate behind them, elements of
-// the page. Put before a canvas's own file by __init__.py.
+// Drawing functions that all canvases share: lines and areas through points, text and the plate behind it, page elements.
+// __init__.py puts it before a canvas's own file.
 
 function trace(g, points) {
   g.beginPath();
-  for (const point of points) g.lineTo(...point); // the first one begins the path
+  for (const point of points) g.lineTo(...point); // the first lineTo starts the path
 }
 
-// A line through points [x, y].
+// Draw a line through points [x, y].
 function strokeLine(g, ...points) { trace(g, points); g.stroke(); }
 
-// The area between points [x, y].
+// Fill the polygon with corners [x, y].
 function fillShape(g, ...points) { trace(g, points); g.fill(); }
 
-// A cross in a square of 2r around (x, y).
+// Draw a cross in a square with side 2r around (x, y).
 function strokeCross(g, x, y, r) {
   g.beginPath();
   for (const way of [-1, 1]) { g.moveTo(x - r, y - way * r); g.lineTo(x + r, y + way * r); }
   g.stroke();
 }
 
-// From here to g.restore() only what lies in this box is drawn.
+// Clip drawing to this box until g.restore().
 function clipTo(g, x, y, wide, high) {
   g.save();
   g.beginPath();
@@ -27,7 +27,7 @@ function clipTo(g, x, y, wide, high) {
   g.clip();
 }
 
-// Lines across a box that rise, and with `both` also fall, `apart` px from each other.
+// Draw rising diagonals across a box, `apart` px from each other; with `both`, also falling ones.
 function strokeDiagonals(g, x, y, wide, high, apart, both = false) {
   g.beginPath();
   for (let s = x - high; s < x + wide; s += apart) {
@@ -38,14 +38,14 @@ function strokeDiagonals(g, x, y, wide, high, apart, both = false) {
   g.stroke();
 }
 
-// How words are written: `size` in px, behind a weight if they are bold.
+// Set the font. `size` is in px, preceded by a weight if the text is bold: "600 11".
 function lettering(g, size, align = "left", baseline = "middle") {
   g.font = `${size}px ${FONT}`;
   g.textAlign = align;
   g.textBaseline = baseline;
 }
 
-// A plate of the page's colour behind words, which are written next, in the colour of text.
+// Draw a plate in the page's colour, and set the text colour for the words that follow.
 function plate(g, page, opacity, x, y, wide, high) {
   g.fillStyle = page.page;
   g.globalAlpha = opacity;
@@ -54,14 +54,14 @@ function plate(g, page, opacity, x, y, wide, high) {
   g.fillStyle = page.text;
 }
 
-// An element of the page with these properties, and what is in it.
+// Make an element with these properties and children.
 function make(tag, properties = {}, ...children) {
   const one = Object.assign(document.createElement(tag), properties);
   one.append(...children);
   return one;
 }
 
-// The first index from `low` below `high` at which `holds` is true, as it is from there on; `high` if it never is.
+// Bisect [low, high): the first index from which `holds` is true, or `high`. `holds` must stay true once it is.
 function firstWhere(low, high, holds) {
   while (low < high) { const middle = (low + high) >> 1; if (holds(middle)) high = middle; else low = middle + 1; }
   return low;

@@ -1,17 +1,17 @@
-// A prediction: the recurrence of a run (recurrence.py), executed again with trouble. It draws nothing.
+// A prediction: executes the recurrence of a run (recurrence.py) again, with trouble. It draws nothing.
 //
-// Ranks take turns: the one whose clock is least executes its next operation, so that messages meet at ports in the order
-// in which they were sent. A server that serves a queue executes what it once did for a request whenever that arrives.
+// The rank with the earliest clock always executes its next operation, so messages reach ports in the order in which they
+// were sent. A server with a queue handles each request when it arrives, with the operations that followed it in the run.
 
 const [WORK, DELAY, SEND, RECEIVE, JOIN] = [0, 1, 2, 3, 4]; // and FINISH
 
 class Recurrence {
-  // Of the packed recurrence, and of the columns of the spans and messages that it refers to.
+  // `bytes` is the packed recurrence; `spans` and `messages` are the columns that it refers to.
   constructor(bytes, spans, messages) {
     Object.assign(this, decode(bytes), { spans, messages });
     const { columns: { from, op, of, collective }, messages: { src, dst, bytes: size }, servers } = this;
     this.ranks = from.length - 1;
-    this.rings = new Map(); // collective -> its ranks in the order of the ring, the place of each, bytes of a piece
+    this.rings = new Map(); // collective -> its ranks in ring order, the place of each, the bytes of a piece
     const next = new Map();
     collective.forEach((g, m) => { if (g >= 0) next.set(g, (next.get(g) ?? new Map()).set(src[m], [dst[m], size[m]])); });
     for (const [g, right] of next) {
@@ -20,7 +20,7 @@ class Recurrence {
       const whole = order.length === right.size, steps = 2 * (order.length - 1);
       this.rings.set(g, { order, whole, size: right.size, steps, piece: right.get(first)[1] / steps, places: new Map(order.map((rank, n) => [rank, n])), add: 0 });
     }
-    this.services = new Map(); // of a server: message -> [from, to) of the operations that follow it
+    this.services = new Map(); // message to a server -> [from, to), the operations that follow it
     this.opening = Array.from({ length: servers }, (_, s) => {
       let since = -1, opening = from[s + 1];
       for (let n = from[s]; n <= from[s + 1]; n++) {
@@ -34,7 +34,7 @@ class Recurrence {
     this.measure();
   }
 
-  // What a step of each ring takes besides its messages: what is left of the time that it took.
+  // Set `add` of each ring: the time per step in the run that its messages do not explain.
   measure() {
     const { columns: { from, op, of, seconds }, ranks, rings } = this;
     const joins = new Map(), ends = new Map();
@@ -54,7 +54,7 @@ class Recurrence {
     }
   }
 
-  // When each rank of a ring has the sum: Map of rank -> s, from when each joined (cluster/simulated/ring_recurrence.py).
+  // When each rank of a ring has the sum, as Map of rank -> s, given when each joined (cluster/simulated/ring_recurrence.py).
   turn({ order, steps, piece, add }, joined, latency, out, into) {
     const { link } = this, count = order.length, wire = piece * link.per_byte, now = order.map((rank) => joined.get(rank));
     for (let step = 0; step < steps; step++) {
@@ -68,9 +68,9 @@ class Recurrence {
     return new Map(order.map((rank, n) => [rank, now[n]]));
   }
 
-  // Execute it with ranks slower (Map of rank -> times as slow as before), ranks lost (Map of rank -> s), and a latency
-  // that is so many s longer. Returns when each rank ended, Infinity if it waits for ever, how far each came, and the
-  // rows of work: [span, start, end, operation].
+  // Execute the recurrence with slower ranks (Map of rank -> factor by which it is slower than before), lost ranks (Map of
+  // rank -> s), and a latency that is `latency` s longer. Return when each rank ended (Infinity if it was lost or waits
+  // forever), the time that each reached, and the rows of work: [span, start, end, operation].
   execute({ slow = new Map(), lost = new Map(), latency = 0 } = {}) {
     const { ranks, servers, since, link, rings, services } = this, { from, op, of, seconds } = this.columns;
     const { src, dst, bytes, sent: left, arrived } = this.messages, { kind } = this.spans;

@@ -1,20 +1,21 @@
-// Saving a picture: a small menu in the bar of each canvas, which writes what is seen now as SVG, PNG or, where it plays,
-// as a film. A canvas has `surface` and may have an `overlay` (see fit), `saved` of its frame ({file, heading, legend})
-// and head(g, width, page), which draws on top what stands in HTML on the page and returns how much room that took,
-// `beside`, another surface to its right, film(), which returns {seconds, at(share)}, and `moves`, the seconds of a run
-// through which it follows the page's clock.
+// Saving a picture: a small menu in the bar of each canvas saves the current view as SVG or PNG or, if the canvas plays, as
+// a film. A canvas has a `surface`. It may also have
+// - an `overlay` (see fit), and `saved` from its frame: {file, heading, legend};
+// - head(g, width, page), which draws at the top what the page has as HTML, and returns its height;
+// - `beside`, another surface to its right;
+// - film(), which returns {seconds, at(share)}, and `moves`, the seconds of a run during which it follows the page's clock.
 
 const MARGIN = 10;       // px around a picture
-const BETWEEN = 24;      // px to what is next to it
-const RACE = 12;         // s of a film of all that moves on the page
-const ROW_APART = 80;    // px by which pictures are one below the other
-const SHARPNESS = 2;     // pixels of a PNG and of a film per px
-const FRAMES = 30;       // of a film per second
+const BETWEEN = 24;      // px between a picture and the one to its right
+const RACE = 12;         // s; length of a film of everything that moves on the page
+const ROW_APART = 80;    // px; pictures whose tops differ by less are in one row
+const SHARPNESS = 2;     // pixels per px in a PNG or film
+const FRAMES = 30;       // frames per second of a film
 const FILMS = ["video/webm;codecs=vp9", "video/webm", "video/mp4"];
 
-globalThis.lockstepCanvases ??= new Set(); // all of the page
+globalThis.lockstepCanvases ??= new Set(); // all canvases of the page
 
-// Draw all of a canvas on context g; return how large it is, and the page's colours.
+// Draw a whole canvas on context g. Return its size and the page's colours.
 function compose(canvas, g, ratio) {
   const { surface, overlay, saved, beside } = canvas, page = pageColours(canvas.stage);
   const width = surface.width + (beside ? BETWEEN + beside.width : 0) + 2 * MARGIN;
@@ -34,7 +35,7 @@ function compose(canvas, g, ratio) {
   for (const one of [surface, overlay]) if (one) { g.save(); one.draw(g, one.width, one.height, ratio); g.restore(); }
   if (beside) { g.translate(surface.width + BETWEEN, 0); beside.draw(g, beside.width, beside.height, ratio); }
   g.restore();
-  for (const one of [surface, overlay, beside]) one?.request(); // drawing may have left traces of another ratio
+  for (const one of [surface, overlay, beside]) one?.request(); // drawing at another ratio may have changed what they cached
   return { width, height: top + Math.max(surface.height, beside?.height ?? 0) + 2 * MARGIN, page };
 }
 
@@ -45,12 +46,12 @@ function svgOf(canvas) {
   return g.file(width, height, page.page, canvas.saved?.heading || words, words);
 }
 
-// A board of pixels with these canvases on it, one below the other; painted again by board.paint().
+// A bitmap of these canvases, one below the other. board.paint() repaints it.
 function boardOf(...canvases) {
   const board = document.createElement("canvas"), g = board.getContext("2d");
   const sizes = canvases.map((canvas) => compose(canvas, new SvgContext(), 2));
   board.width = Math.round(Math.max(...sizes.map(({ width }) => width)) * SHARPNESS);
-  board.height = 2 * Math.round((sizes.reduce((sum, { height }) => sum + height, 0) * SHARPNESS) / 2); // films want even numbers
+  board.height = 2 * Math.round((sizes.reduce((sum, { height }) => sum + height, 0) * SHARPNESS) / 2); // films need an even height
   board.paint = () => {
     g.setTransform(SHARPNESS, 0, 0, SHARPNESS, 0, 0);
     g.fillStyle = sizes[0].page.page;
@@ -61,8 +62,7 @@ function boardOf(...canvases) {
   return board;
 }
 
-// The canvases of the page that follow its clock, from top to bottom and in a row from the left: two runs of a race, their
-// curves.
+// The canvases that follow the page's clock, from top to bottom and, within a row, from left to right.
 function moving() {
   const there = [...lockstepCanvases].filter((canvas) => canvas.moves > 0 && canvas.stage.isConnected && canvas.surface.width);
   const places = new Map(there.map((canvas) => [canvas, canvas.stage.getBoundingClientRect()]));
@@ -70,19 +70,19 @@ function moving() {
   return there.sort((one, other) => order(places.get(one), places.get(other)));
 }
 
-// All of them, from the beginning to where the last one ends.
+// A film of all of them, from the beginning until the last one ends.
 function race() {
   const canvases = moving(), seconds = Math.max(...canvases.map(({ moves }) => moves));
   return { canvases, file: "race", seconds: RACE, at: (share) => lockstepClock.set(share * seconds) };
 }
 
-// Record canvases while they play once; `tell` hears how many of how many seconds are done, and returns true to end it.
+// Record canvases while they play once. tell(seconds done, seconds in all) returns true to stop the recording.
 async function filmOf({ canvases, seconds, at }, tell) {
   const board = boardOf(...canvases), stream = board.captureStream(FRAMES), parts = [];
   const recorder = new MediaRecorder(stream, { mimeType: FILMS.find((kind) => MediaRecorder.isTypeSupported(kind)), videoBitsPerSecond: 6e6 });
   recorder.ondataavailable = ({ data }) => parts.push(data);
   const ended = new Promise((done) => { recorder.onstop = done; });
-  let begin = Infinity; // a busy machine takes seconds until it records, and would miss what is played meanwhile
+  let begin = Infinity; // a busy machine needs seconds to start recording, and would miss what has played by then
   recorder.onstart = () => { begin = performance.now(); };
   recorder.start(500);
   for (let share = 0; share < 1 && recorder.state === "recording"; ) {
@@ -109,7 +109,7 @@ function fileName(canvas) {
   return words.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80);
 }
 
-// The menu, once per canvas: in its bar, or in the picture's upper corner where it has none.
+// Add the menu to a canvas: in its bar or, without a bar, in the picture's upper corner.
 function offerSaving(canvas, root) {
   const bar = root.querySelector(".tools"), menu = make("div");
   const button = make("button", { type: "button", textContent: "Save", title: "Save this picture as a file" });

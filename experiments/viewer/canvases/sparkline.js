@@ -1,10 +1,10 @@
-// Held-out loss and accuracy of the whole run, as two small lines below its lanes, with the moment of the clock. It is a
-// slider: dragged, or stepped with the arrow keys from evaluation to evaluation, it sets the clock.
+// Held-out loss and accuracy of the whole run, as two small lines below its lanes, with the clock's moment. It is also a
+// slider: dragging it sets the clock, and the arrow keys move from evaluation to evaluation.
 //
-// Drawn in the box of learned.js, which says what stands at that moment.
+// Drawn in the box of learned.js, which gives the values at that moment in words.
 
-const SPARK = 58; // px of the lines and of the times below them
-const TIMES = 16; // px of them for the times
+const SPARK = 58; // px; height of the lines and the times below them
+const TIMES = 16; // px of that for the times
 
 class Sparkline {
   constructor(learned, box) {
@@ -26,13 +26,13 @@ class Sparkline {
 
   stop() { this.surface.stop(); }
 
-  // What follows the end of a run, ranks that wait for ever, is no part of the line.
+  // The line stops at the end of the run; what the timeline draws after that, ranks waiting forever, is not part of it.
   x(time) { return GUTTER + Math.min(1, time / this.timeline.end) * this.plot; }
   time(x) { return ((x - GUTTER) / this.plot) * this.timeline.end; }
 
   seek(time) { this.timeline.clock.set(Math.max(0, Math.min(time, this.timeline.end)), this); }
 
-  // The evaluation after the moment of the clock, or with -1 the one before; without a moment the first or the last.
+  // The time of the evaluation after the clock's moment, or with -1 before it; the first or last one if there is no moment.
   next(way) {
     const { at } = this.learned.frame, { cursor, end } = this.timeline, slack = end * 1e-6;
     const now = cursor ?? (way > 0 ? -1 : end + 1);
@@ -81,16 +81,16 @@ class Sparkline {
     strokeLine(g, [x, 0], [x, bottom]);
   }
 
-  // The lines there are: {name, values, least, most, dash, words}.
+  // The lines to draw: {name, values, least, most, dash, words}.
   lines() {
     const { loss, accuracy } = this.learned.frame, known = loss.filter((one) => one !== null);
-    const most = Math.min(Math.max(...known), 2 * known[0]); // a loss that blows up leaves the top
+    const most = Math.min(Math.max(...known), 2 * known[0]); // a loss that blows up is cut off at the top
     const lines = [{ name: "loss", values: loss, least: Math.min(0, ...known), most, dash: [4, 3], words: (value) => `loss ${inDigits(value)}` }];
     if (accuracy.length) lines.unshift({ name: "right", values: accuracy, least: 0, most: 1, dash: [], words: (value) => `right ${inPercent(value)}` });
     return lines;
   }
 
-  // Say the moment as a slider does.
+  // Set the slider's ARIA values.
   tell(words) {
     const { end, cursor } = this.timeline;
     const said = { valuemin: 0, valuemax: end, valuenow: Math.min(cursor ?? end, end), valuetext: words };

@@ -1,14 +1,14 @@
-// A wire between two machines is stretched: every message takes longer. The farther it is pulled, the longer.
+// Stretching a wire between two machines makes every message take longer: the further it is pulled, the longer.
 
-const TENFOLD = 60;  // px that a wire is pulled for ten times the latency
-const LEAST = 1e-5;  // s, of a network without latency
-const MOST = 1;      // s
+const TENFOLD = 60;  // px to pull a wire for ten times the latency
+const LEAST = 1e-5;  // s; the starting latency of a network without any
+const MOST = 1;      // s; the highest latency
 const ROUND = [1, 1.5, 2, 3, 5, 7, 10];
 
 class Stretch {
   constructor(topology) {
     this.topology = topology;
-    this.wire = null; // what is under the pointer, or pulled: [machine, machine]
+    this.wire = null; // the wire under the pointer, or being pulled: [machine, machine]
     this.from = null;
     const { canvas } = this, at = (event) => within(canvas, event), trouble = () => topology.timeline.trouble;
     canvas.addEventListener("pointerdown", (event) => {
@@ -44,7 +44,7 @@ class Stretch {
 
   get canvas() { return this.topology.box.querySelector("canvas"); }
 
-  // The latency that a wire has when it is pulled so far: one that can be said.
+  // The latency for the current pull, rounded to a number that is easy to say.
   value() {
     const { latency } = this.topology.timeline.trouble.foreseen, base = Math.max(latency, LEAST);
     const far = Math.hypot(this.to[0] - this.from[0], this.to[1] - this.from[1]), value = Math.min(MOST, base * 10 ** (far / TENFOLD));
@@ -52,7 +52,7 @@ class Stretch {
     return Math.max(latency, Number((step * power).toPrecision(2)));
   }
 
-  // The wire at (x, y), null if there is none, or if it cannot be stretched.
+  // The wire within `reach` px of (x, y); null if there is none, or if wires cannot be stretched.
   near(x, y, reach) {
     const { machines, stands, timeline } = this.topology, { trouble } = timeline;
     if (!trouble.offered || trouble.frame.trouble.latency === null || !machines || !stands) return null;
@@ -67,7 +67,7 @@ class Stretch {
     return best;
   }
 
-  // The wire that is pulled, bent to the pointer, or the one that can be.
+  // Draw the wire being pulled, bent to the pointer, or the one under the pointer.
   draw(g) {
     if (!this.wire) return;
     const { stands, timeline } = this.topology, [p, q] = this.wire.map((m) => stands[m]);

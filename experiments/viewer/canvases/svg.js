@@ -1,9 +1,9 @@
-// A picture as SVG: a context that writes down, as elements of a file, what a canvas draws on it. It has the calls of
-// CanvasRenderingContext2D that our canvases make; paths are kept with their transform applied.
+// A picture as SVG: a drawing context that records what a canvas draws as SVG elements. It implements those calls of
+// CanvasRenderingContext2D that our canvases use. Paths are stored with their transform applied.
 
 const KEPT = ["fillStyle", "strokeStyle", "globalAlpha", "lineWidth", "lineJoin", "lineCap", "font", "textAlign", "textBaseline", "dash", "matrix", "within"];
 const ANCHOR = { left: "start", start: "start", center: "middle", right: "end", end: "end" };
-const BELOW = { top: 0.78, hanging: 0.78, middle: 0.33, alphabetic: 0, ideographic: -0.2, bottom: -0.2 }; // em to the baseline
+const BELOW = { top: 0.78, hanging: 0.78, middle: 0.33, alphabetic: 0, ideographic: -0.2, bottom: -0.2 }; // em from y down to the baseline
 
 class SvgContext {
   constructor() {
@@ -13,12 +13,12 @@ class SvgContext {
     });
     this.stack = [];
     this.parts = [];         // [clip, element]
-    this.clips = new Map();  // what is clipped to: id
+    this.clips = new Map();  // clipping path -> id
     this.ruler = document.createElement("canvas").getContext("2d");
     this.beginPath();
   }
 
-  // Return the whole as a file. `title` and `words` are for readers who do not see it.
+  // The text of the SVG file. `title` and `words` describe the picture to screen readers.
   file(width, height, page, title, words) {
     const clips = [...this.clips].map(([d, id]) => `<clipPath id="${id}"><path d="${d}"/></clipPath>`);
     const body = [];
@@ -114,7 +114,7 @@ class SvgContext {
       "stroke-linejoin": this.lineJoin === "miter" ? null : this.lineJoin, "stroke-linecap": this.lineCap === "butt" ? null : this.lineCap,
     };
   }
-  // A box within a box is their common part; another shape takes the place of what it lies in.
+  // Two nested boxes clip to their intersection. Any other shape replaces the clip around it.
   clip() {
     const around = this.within?.box;
     const box = this.box && around ? [Math.max(this.box[0], around[0]), Math.max(this.box[1], around[1]), Math.min(this.box[2], around[2]), Math.min(this.box[3], around[3])] : this.box;
@@ -123,9 +123,9 @@ class SvgContext {
     this.within = { id: this.clips.get(d), box };
   }
 
-  // ---- what is drawn at once
+  // ---- shapes, text and images
 
-  clearRect() {} // a file begins empty
+  clearRect() {} // a file starts empty
   fillRect(x, y, wide, high) { if (wide > 0 && high > 0) this.add("rect", { x, y, width: wide, height: high, fill: this.fillStyle, opacity: this.faded, transform: this.moved }); }
   strokeRect(x, y, wide, high) { this.add("rect", { x, y, width: Math.max(wide, 0), height: Math.max(high, 0), fill: "none", ...this.line(), opacity: this.faded, transform: this.moved }); }
   measureText(text) { this.ruler.font = this.font; return this.ruler.measureText(text); }
@@ -150,7 +150,7 @@ class SvgContext {
 
 function tidy(value) { return String(Math.round(value * 100) / 100); }
 
-// Text as XML has it: without the characters that no file may contain.
+// Escape text for XML, and drop the characters that XML does not allow.
 function escaped(text) {
   return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "").replace(/[&<>"]/g, (one) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[one]);
 }

@@ -1,23 +1,23 @@
-// The timeline of a run or of a schedule: one lane per rank, one bar per span, 50,000 of them and more.
+// The timeline of a run or a schedule: one lane per rank, one bar per span, even for more than 50,000 spans.
 //
-// Few spans in view are drawn one by one, with labels and arrows of messages; many become, per pixel column, a stack
-// of the shares that each kind has of that time. The strip above shows the whole run and where the window is.
+// If few spans are in view, each is drawn, with its label and the arrows of messages. If there are many, each pixel column is
+// a stack of the shares of time that each kind takes. The strip above shows the whole run and the position of the window.
 //
-// A cursor sweeps over the window when it is played, or is dragged along the axis. It has a canvas of its own above the
-// other, so that a frame of it costs the same however many spans lie below.
+// A cursor sweeps across the window while the run plays, or is dragged along the axis. It has its own canvas on top, so that
+// moving it costs the same however many spans lie below.
 //
-// Here is what a timeline has, and what it is shown; what it does is mixed in from lanes/.
+// This file holds a timeline's state and takes over its frames; its behaviour is mixed in from lanes/.
 
-const GUTTER = 84;   // px for the names of lanes
-const STRIP = 16;    // px of the overview
-const TOP = 34;      // px where the first lane begins
-const AXIS = 22;     // px of the time axis
-const TALLEST = 450; // px of all lanes; more are scrolled
-const READABLE = 14; // spans per lane with which a run opens as a whole
+const GUTTER = 84;   // px; width of the lanes' names
+const STRIP = 16;    // px; height of the overview
+const TOP = 34;      // px; top of the first lane
+const AXIS = 22;     // px; height of the time axis
+const TALLEST = 450; // px; greatest height of all lanes, beyond which they scroll
+const READABLE = 14; // spans per lane up to which a run opens as a whole
 
-// The timelines of the page: those that are shown together have one window.
+// All timelines of the page. Those with the same `together` share one window.
 globalThis.lockstepTimelines ??= new Set();
-globalThis.lockstepTouched ??= false; // whether the next run is that of trouble which the reader caused in one
+globalThis.lockstepTouched ??= false; // true if the reader caused trouble in a timeline, so that the next run is its result
 
 class Timeline {
   constructor(root) {
@@ -41,7 +41,7 @@ class Timeline {
     this.overlay = fit(root.querySelector(".overlay"), this.stage, 200, (...args) => this.drawCursor(...args));
     this.topology = new Topology(root, this);
     this.machinesButton = root.querySelector('[data-do="machines"]');
-    if (matchMedia("(max-width: 640px)").matches) this.machinesButton.setAttribute("aria-pressed", "false"); // a screen of their own there
+    if (matchMedia("(max-width: 640px)").matches) this.machinesButton.setAttribute("aria-pressed", "false"); // on a phone, the machines fill a screen of their own
     this.clock = new Clock();
     this.chipped = root.querySelector(".chips");
     this.speed = 0;
@@ -92,11 +92,11 @@ class Timeline {
     this.clickable = frame.clickable ?? false;
     this.together = frame.together;
     this.saved = frame.saved;
-    this.openAt = frame.open ?? (opening ? [0, opening] : null); // frames that were recorded say `opening`
+    this.openAt = frame.open ?? (opening ? [0, opening] : null); // recorded frames have `opening` instead
     const clock = frame.clock ? lockstepClock : this.clock === lockstepClock ? new Clock() : this.clock;
     if (clock !== this.clock) { this.clock = clock; this.hear(); }
     Object.assign(this, { whole, readable, brief, work, flags, colours, inTime: unit === "s" ? inSeconds : inUnits, timed: unit === "s" });
-    const total = Math.max(frame.seconds, 1e-9), same = again && total === this.total; // the axis grows to that of another schedule
+    const total = Math.max(frame.seconds, 1e-9), same = again && total === this.total; // a schedule's axis grows with the one it is compared with
     this.total = total;
     this.end = frame.end ?? this.total;
     this.index();
@@ -108,7 +108,7 @@ class Timeline {
       for (const one of lockstepTimelines) if (one !== this && this.together && one.together === this.together) one.see(this.from, this.to);
     }
     this.offerPlaces(chips);
-    const touched = frame.trouble && matchMedia("(pointer: coarse)").matches; // with fingers
+    const touched = frame.trouble && matchMedia("(pointer: coarse)").matches; // fingers need taller lanes
     this.pitch = Math.max(7, Math.min(touched ? 44 : 30, Math.floor(300 / this.names.length)));
     this.surface.height = this.overlay.height = TOP + Math.min(this.names.length * this.pitch, TALLEST) + AXIS;
     this.topology.show(frame.machines, frame.columns.held, this.surface.height + (frame.columns.why ? 84 : 52));
@@ -132,19 +132,19 @@ class Timeline {
     else if (play) this.begin();
   }
 
-  // Play it, if there is a curtain before the page, once that has opened (opening.js): nobody sees what comes before.
+  // Play, but not before the page's curtain has opened (opening.js), since no one would see it.
   begin() {
     if (!document.documentElement.classList.contains("opening")) this.play();
     else addEventListener("opened", this.opened, { once: true, signal: this.gone.signal });
   }
 
-  // Places to go to, as buttons: [{text, from, to}].
+  // Show buttons that jump to places in the run: [{text, from, to}].
   offerPlaces(chips) {
     this.chipped.hidden = !chips.length;
     const go = (text, from, to) => {
       this.leave();
       this.window(from, to);
-      if (text === "longest wait") this.why.pin(); // and says why
+      if (text === "longest wait") this.why.pin(); // and explains it
     };
     this.chipped.replaceChildren(...chips.map(({ text, from, to }) => make("button", { type: "button", textContent: text, onclick: () => go(text, from, to) })));
   }

@@ -1,12 +1,12 @@
-// The machines of a run, and its messages as beads on the wires between them, at the moment of the timeline's cursor:
-// a machine fills while it computes. Without a cursor, and in a time-lapse too fast to follow single messages, a machine
-// shows how a stretch of time was divided, and the wires that were in use are lit. A line below says which of the two.
+// The machines of a run, at the moment of the timeline's cursor: a machine fills up while it computes, and messages are beads
+// on the wires. Without a cursor, or when a time-lapse is too fast to follow single messages, machines show how a stretch of
+// time was divided, and wires that were in use light up. A line below says which of the two is shown.
 //
-// Drawn next to a timeline, whose spans and messages it shows.
+// It is drawn next to a timeline, whose spans and messages it shows.
 
-const QUEUE = [0.12, 0.8]; // how far along its wire a message waits: for the port of its sender, of its receiver
-const LATELY = 0.1;        // s of the reader's that one frame of a time-lapse stands for
-const LINE = 16;           // px of a line that says what is drawn
+const QUEUE = [0.12, 0.8]; // how far along its wire a message waits for the sender's port, and for the receiver's
+const LATELY = 0.1;        // s of real time that one frame of a time-lapse covers
+const LINE = 16;           // px; height of a line of explanation
 
 class Topology {
   constructor(root, timeline) {
@@ -21,7 +21,7 @@ class Topology {
 
   request() { if (this.machines && !this.box.hidden) this.surface.request(); }
 
-  // `beside` is how tall what is next to it is.
+  // `beside` is the height of the timeline next to it.
   show(machines, held, beside) {
     Object.assign(this, { machines, held });
     if (!machines) return;
@@ -33,11 +33,11 @@ class Topology {
     this.wait();
   }
 
-  // From when on the port of its sender or of its receiver is free for each message: ports take one after the other.
+  // Compute when each message finds both ports free, and which one it waits for: a port handles one message at a time.
   wait() {
     const { src, dst, sent, arrived } = this.timeline.messages.columns;
     this.free = Float32Array.from(sent);
-    this.queue = new Uint8Array(sent.length); // which of QUEUE
+    this.queue = new Uint8Array(sent.length); // index into QUEUE
     if (!this.machines.ports) return;
     const before = [new Map(), new Map()];
     for (const n of Array.from(sent.keys()).filter((one) => arrived[one] >= 0).sort((a, b) => arrived[a] - arrived[b])) {
@@ -50,7 +50,7 @@ class Topology {
     }
   }
 
-  // The time that is shown: {from, to}, of no length if it is a moment.
+  // The time to show, {from, to}; both are equal if it is a moment.
   time() {
     const { cursor, clock, from, to, total, count, names } = this.timeline;
     if (cursor === null) return { from, to };
@@ -58,7 +58,7 @@ class Topology {
     return clock.playing && lately > typical / 4 ? { from: Math.max(0, cursor - lately), to: cursor } : { from: cursor, to: cursor };
   }
 
-  // How far along its wire message n is, from 0 to 1.
+  // The position of message n along its wire, from 0 to 1.
   come(n, time) {
     const { sent, arrived } = this.timeline.messages.columns, free = this.free[n];
     if (free <= sent[n]) return (time - sent[n]) / Math.max(arrived[n] - sent[n], 1e-12);
@@ -67,7 +67,7 @@ class Topology {
     return stop + ((1 - stop) * (time - free)) / alone;
   }
 
-  // Messages on their way at a moment: [{n, share, waits}], waits if a port is not free for it.
+  // The messages in flight at a moment: [{n, share, waits}]. `waits` is true until the port is free.
   beads(time) {
     if (!this.timeline.near()) return [];
     const { src, dst } = this.timeline.messages.columns, { of } = this.machines;
@@ -75,7 +75,7 @@ class Topology {
       .map((n) => ({ n, share: Math.max(0, Math.min(1, this.come(n, time))), waits: time < this.free[n] }));
   }
 
-  // How many messages wait for the port of each machine: Map of machine -> number.
+  // How many messages wait for each machine's port: Map of machine -> number.
   waiting(beads) {
     const { src, dst } = this.timeline.messages.columns, count = new Map();
     for (const { n, waits } of beads) {
@@ -86,14 +86,14 @@ class Topology {
     return count;
   }
 
-  // The longest queue in words, "" if no two messages wait for the same port.
+  // The longest queue in words; "" if no two messages wait for the same port.
   told(time) {
     if (!this.machines) return "";
     const [machine, many] = [...this.waiting(this.beads(time))].sort((a, b) => b[1] - a[1])[0] ?? [0, 0];
     return many > 1 ? `${many} messages wait at the port of ${this.machines.names[machine]}` : "";
   }
 
-  // What stands where, for who wants to check.
+  // What is drawn, for tests.
   shows() {
     const { from, to } = this.time(), { src, dst } = this.timeline.messages.columns;
     const beads = from === to ? this.beads(to) : [];
@@ -122,7 +122,7 @@ class Topology {
     this.drawMeaning(g, whole, page);
   }
 
-  // Where the machines of a run stand, and how large they are, in a strip of the picture that begins at `top`.
+  // The positions and sizes of a run's machines, in the strip of the picture that begins at `top`.
   places({ shape, first, count, servers }, width, height, top) {
     const xs = this.machines.x.slice(first, first + count), ys = this.machines.y.slice(first, first + count), line = shape === "line";
     const room = Math.min(width, height) / 2, rows = new Set(ys).size, across = new Set(xs).size, [cx, cy] = [width / 2, top + height / 2];
@@ -131,7 +131,7 @@ class Topology {
     return xs.map((x, m) => ({ x: cx + x * reach[0], y: cy + ys[m] * reach[1], r, cx, cy, line, count, server: m < servers, number: m }));
   }
 
-  // Which run these machines are of, where there are several.
+  // Name the run that these machines belong to, if there are several runs.
   drawPart(g, name, colour, top, page) {
     g.fillStyle = colour;
     g.fillRect(4, top + 4, 3, 13);
@@ -140,7 +140,7 @@ class Topology {
     g.fillText(name, 12, top + 11, this.surface.width - 16);
   }
 
-  // Wires, and in orange those on which something was sent in a stretch of time.
+  // Draw the wires; given a stretch of time, light up those that carried a message in it.
   drawWires(g, at, time, page) {
     const { wires, of } = this.machines, key = (a, b) => (a < b ? `${a} ${b}` : `${b} ${a}`), used = new Set();
     if (time && this.timeline.near()) {
@@ -197,7 +197,8 @@ class Topology {
     g.fillRect(x + r + 4, y + r - high, 4, high);
   }
 
-  // How full a machine is: {shares of each kind, from below, the kind it is at}; kind -1 if it does nothing, or several.
+  // How full a machine is: {shares of each kind, from the bottom, current kind}. The kind is -1 if it does nothing, or if its
+  // ranks do different things.
   filled(m, { from, to }) {
     const { timeline } = this, { kinds } = timeline, shares = new Float32Array(kinds.length);
     if (from < to || !timeline.near()) return { shares: this.divided(this.ranks[m], from, to, shares), kind: -1 };
@@ -210,7 +211,7 @@ class Topology {
     return { shares, kind: at.size === 1 ? [...at][0] : -1 };
   }
 
-  // The shares that each kind had of a stretch of time of these ranks.
+  // The share of each kind in a stretch of time, averaged over these ranks.
   divided(ranks, from, to, shares) {
     const { timeline } = this, kinds = timeline.kinds.length;
     if (timeline.near() && to > from) {
@@ -234,7 +235,7 @@ class Topology {
     const out = Math.hypot(x - cx, y - cy) || 1, far = r + 11;
     const dx = centre ? 0 : ((x - cx) / out) * far, dy = centre ? far - 1 : ((y - cy) / out) * far;
     lettering(g, count > 16 ? 10 : 11.5, Math.abs(dx) < r ? "center" : dx > 0 ? "left" : "right");
-    const beside = this.held && dx > r ? 4 : 0; // beyond the bar of its memory
+    const beside = this.held && dx > r ? 4 : 0; // leaves room for the bar of memory
     g.fillText(text, x + (Math.abs(dx) < r ? dx : Math.sign(dx) * (r + 6) + beside), y + dy);
   }
 
@@ -247,7 +248,7 @@ class Topology {
     for (const { n, share } of beads) {
       const [x0, y0] = at[of[src[n]]], [x1, y1] = at[of[dst[n]]], long = Math.hypot(x1 - x0, y1 - y0) || 1;
       const along = Math.min(long, stands[of[src[n]]].r) / long, s = along + share * (1 - 2 * along); // from rim to rim
-      // a little to the right of the wire, so that both directions are seen
+      // slightly to the right of the wire, so that both directions are visible
       const x = x0 + s * (x1 - x0) - ((y1 - y0) / long) * 4, y = y0 + s * (y1 - y0) + ((x1 - x0) / long) * 4;
       g.beginPath();
       g.arc(x, y, 2.5 + 3 * Math.sqrt(bytes[n] / this.largest), 0, 7);
@@ -256,7 +257,7 @@ class Topology {
     }
   }
 
-  // What fills the machines, and what the bars next to them are.
+  // Say what fills the machines and what the bars next to them mean.
   drawMeaning(g, height, page) {
     lettering(g, 11);
     g.fillStyle = page.muted;
@@ -267,7 +268,6 @@ class Topology {
     g.fillRect(4, height - 14, 4, 12);
   }
 
-  // What fills the machines now, in words.
   meaning() {
     const { from, to } = this.time(), { cursor } = this.timeline;
     if (from === to) return "a machine fills up with the work it is doing";
@@ -279,6 +279,6 @@ class Topology {
     lettering(g, "600 11", "center");
     const wide = g.measureText(text).width + 8;
     plate(g, page, 0.85, x - wide / 2, y + r + 17, wide, 14);
-    g.fillText(text, x, y + r + 24); // below its name
+    g.fillText(text, x, y + r + 24); // below the machine's name
   }
 }

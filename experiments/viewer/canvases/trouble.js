@@ -1,12 +1,12 @@
-// Trouble that the reader causes by touching the timeline: a box is dragged longer, a turtle or a bolt dropped on a lane,
-// a wire stretched (stretch.js), or a line of a lane's menu chosen (lane_menu.js). What comes of it is shown at once, as
-// foreseen.js has it, until the page has made the run.
+// Trouble that the reader causes by touching the timeline: dragging a box to make it longer, dropping a turtle or a bolt on a
+// lane, stretching a wire (stretch.js), or choosing from a lane's menu (lane_menu.js). The effect predicted by foreseen.js is
+// shown at once, until the actual run arrives.
 
-const HOLD = { mouse: 7, touch: 22 };     // px on both sides of the end of a box that can be dragged
-const GRABBED = { mouse: 14, touch: 44 };  // px that such a box is wide at least
-const SLOWER = 4;                          // times slower, of a turtle
-const LONGEST = 100;                       // times slower at most
-const STIRRED = 5;                         // px after which a press is a drag
+const HOLD = { mouse: 7, touch: 22 };     // px on each side of a box's end within which it can be grabbed
+const GRABBED = { mouse: 14, touch: 44 };  // px; narrower boxes cannot be dragged
+const SLOWER = 4;                          // how many times slower a turtle makes a rank
+const LONGEST = 100;                       // the largest factor
+const STIRRED = 5;                         // px after which a press counts as a drag
 
 class Trouble {
   constructor(timeline, root) {
@@ -15,12 +15,12 @@ class Trouble {
     this.tokens = root.querySelector(".tokens");
     this.menu = new LaneMenu(this, root.querySelector(".lane-menu"));
     this.grip = -1;   // the span whose end is under the pointer
-    this.held = null; // what is dragged: {span, lane}, or {token}
-    this.armed = "";  // the token that the next press on a lane drops
+    this.held = null; // the box being dragged: {span, rank, left, offset, wide}
+    this.armed = "";  // the token to drop with the next press on a lane
     this.listen();
   }
 
-  // Take over a frame: what was foreseen has come, or is not asked for any more.
+  // Take over a frame: the predicted run has arrived, or is no longer wanted.
   show(frame) {
     this.end();
     this.arm("");
@@ -32,8 +32,8 @@ class Trouble {
     if (this.offered) this.tokens.querySelector('[data-token="lost"]').hidden = !frame.trouble.loses;
   }
 
-  // Predict once, a step in each idle moment, as soon as a pointer is near: the browser compiles what it has executed
-  // thousands of times, and until then a prediction takes ten times as long.
+  // When a pointer comes near, make one prediction, a step in each idle moment: until the browser has compiled this code, a
+  // prediction takes ten times as long.
   prepare() {
     const { frame } = this;
     if (!frame || this.prepared === frame) return;
@@ -42,22 +42,22 @@ class Trouble {
     let run = null;
     const steps = [() => this.foreseen, () => this.foreseen.past, () => { run = this.foreseen.run(trial); }, () => run && this.foreseen.picture(run, trial)];
     const next = () => {
-      if (this.frame !== frame || this.now) return; // there is a prediction to make
+      if (this.frame !== frame || this.now) return; // the reader has asked for a prediction
       steps.shift()();
       if (steps.length) idle(next);
     };
     idle(next);
   }
 
-  // Made when a reader comes near: a page that is not touched need not read the recurrence.
+  // Made only when a pointer comes near, so that a page that no one touches does not read the recurrence.
   get foreseen() {
     const { spans, messages } = this.kept ?? this.timeline;
     return (this.made ??= new Foreseen(this.frame, spans, messages));
   }
 
-  // ---- what is shown of trouble that has not come yet
+  // ---- showing a prediction
 
-  // Show what comes of this trouble; the window moves with span `held`, if it is that span which is dragged.
+  // Show the effect of this trouble. If span `held` is being dragged, the window moves with it.
   foresee(trouble, held = -1) {
     const { foreseen, timeline: t } = this, run = foreseen.run(trouble);
     this.now = trouble;
@@ -71,7 +71,7 @@ class Trouble {
     t.redraw();
   }
 
-  // Whether the recurrence reaches over the window.
+  // True if the recurrence covers the window.
   covers() {
     const { recurrence } = this.foreseen, { from, to, end } = this.kept ?? this.timeline;
     return recurrence && from >= recurrence.since - 1e-9 && Math.min(to, end) <= recurrence.until * 1.05;
@@ -95,7 +95,7 @@ class Trouble {
     t.index();
   }
 
-  // Put back what is not foreseen but was.
+  // Show the actual run again.
   restore() {
     if (!this.kept) return;
     const { rows, trail, ...kept } = this.kept, t = this.timeline;
@@ -106,13 +106,13 @@ class Trouble {
     t.index();
   }
 
-  // What is said of the run itself, while it is not what the lanes show.
+  // Hide or show the texts about the actual run, which do not apply to a prediction.
   veil(visibility) {
     const { why, learned } = this.timeline;
     for (const one of [why.box, why.headline, learned.box]) one.style.visibility = visibility;
   }
 
-  // Forget the trouble; whether there was any.
+  // Discard the trouble. Return true if there was any.
   end() {
     const any = Boolean(this.now || this.armed);
     Object.assign(this, { now: null, held: null, words: "", sent: false });
@@ -121,7 +121,7 @@ class Trouble {
     return any;
   }
 
-  // Have the page make the run; what is foreseen stays until it comes.
+  // Ask the page to run the experiment with this trouble; the prediction stays until the run arrives.
   commit(trouble = this.now) {
     if (!trouble) return;
     const { timeline: t } = this, same = trouble.kind === "slow" && trouble.value === (this.foreseen.slow[trouble.rank] ?? 1);
@@ -136,7 +136,7 @@ class Trouble {
 
   // ---- the pointer on the lanes
 
-  // The span of computing whose end lies at (x, y), and can be dragged; -1 if there is none.
+  // The span of computing whose end is at (x, y) and can be dragged; -1 if there is none.
   edge(x, y, by) {
     const t = this.timeline, lane = Math.floor((y - TOP + t.scroll) / t.pitch);
     if (!this.offered || this.sent || !t.near() || x < GUTTER || y < TOP || y >= t.surface.height - AXIS || lane < 0 || lane >= t.names.length) return -1;
@@ -149,7 +149,7 @@ class Trouble {
     return best;
   }
 
-  // Show, where a pointer is over the end of a box, that it can be dragged.
+  // Show a handle if the pointer is over the end of a box that can be dragged. Return the cursor's shape, or "".
   hover(x, y) {
     if (this.armed) this.over(x, y);
     const grip = this.armed ? -1 : this.edge(x, y, "mouse");
@@ -157,7 +157,7 @@ class Trouble {
     return this.armed || this.sent ? "copy" : grip >= 0 ? "col-resize" : "";
   }
 
-  // A press at (x, y): whether it takes hold of something.
+  // Handle a press at (x, y). Return true if it drops a token or grabs a box.
   press(x, y, pointer) {
     if (!this.offered) return false;
     const lane = this.timeline.laneAt(x, y);
@@ -175,7 +175,7 @@ class Trouble {
     return true;
   }
 
-  // A move to x: whether something is dragged.
+  // Handle a move to x. Return true if a box is being dragged.
   drag(x) {
     if (!this.held) return false;
     const { span, rank, left, offset, wide } = this.held, base = this.foreseen.slow[rank] ?? 1;
@@ -197,7 +197,7 @@ class Trouble {
     return any;
   }
 
-  // At most one prediction for each picture that is drawn.
+  // Predict at most once per animation frame.
   later(act) {
     if (!this.soon) requestAnimationFrame(() => this.soon?.());
     this.soon = () => { this.soon = null; act(); };
@@ -205,14 +205,14 @@ class Trouble {
 
   // ---- turtle and bolt
 
-  // Foresee what a token does where it lies.
+  // Show the predicted effect of a token dropped at x on a lane.
   drop(token, rank, x) {
     const base = this.foreseen.slow[rank] ?? 1, at = Math.max(this.timeline.from, Math.min(this.timeline.time(x), this.timeline.end));
     if (token === "slow") this.foresee({ kind: "slow", rank, value: Math.min(LONGEST, base < SLOWER ? SLOWER : 2 * base) });
     else this.foresee({ kind: "lost", rank, value: Number(at.toPrecision(3)) });
   }
 
-  // A token is above (x, y).
+  // Show the effect of a token held over (x, y).
   over(x, y, token = this.armed) {
     this.restore();
     const lane = this.timeline.laneAt(x, y);
@@ -222,7 +222,7 @@ class Trouble {
     });
   }
 
-  // Have the next press on a lane drop this token; "" for none.
+  // Make the next press on a lane drop this token; "" for none.
   arm(token) {
     this.armed = token;
     this.tokens.querySelectorAll("button").forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.token === token)));
@@ -258,8 +258,8 @@ class Trouble {
       });
       button.addEventListener("pointercancel", () => { stop(); this.leave(); });
       button.addEventListener("click", (event) => {
-        if (performance.now() - (this.carriedAt ?? -1e3) < 400) return; // the end of that drag
-        if (!event.detail) return this.menu.open(Math.max(0, t.rank.lane)); // by a key
+        if (performance.now() - (this.carriedAt ?? -1e3) < 400) return; // this click ends the drag
+        if (!event.detail) return this.menu.open(Math.max(0, t.rank.lane)); // pressed with a key
         const armed = this.armed === token ? "" : token;
         this.leave();
         this.arm(armed);
@@ -273,7 +273,7 @@ class Trouble {
 
   // ---- drawing
 
-  // The handle of the box under the pointer.
+  // Draw the handle of the box under the pointer.
   draw(g, page) {
     const t = this.timeline, span = this.held?.span ?? this.grip, { start, duration, lane } = t.spans.columns;
     if (span < 0 || this.kept || !(span < start.length)) return;
@@ -286,13 +286,13 @@ class Trouble {
   }
 }
 
-// What to do with a token that was chosen.
+// What to do with a chosen token, in words.
 function told(token, finger) {
   const does = token === "slow" ? `it computes ${SLOWER} times slower` : "it is lost at that moment";
   return `${finger ? "Tap" : "Click"} a lane: ${does}. ${finger ? "The same button again" : "Escape"} leaves it`;
 }
 
-// A factor that can be said: 1.5, 4, 12.
+// A factor rounded to a number that is easy to say: 1.5, 4, 12.
 function snapped(factor) {
   const step = factor < 3 ? 0.1 : factor < 10 ? 0.5 : 1;
   return Number(Math.max(1, Math.min(LONGEST, Math.round(factor / step) * step)).toFixed(1));

@@ -1,11 +1,11 @@
-// Why: for whom or for what a rank waited. The sentences are put together from the words and columns of
-// experiments/viewer/waits.py; a wait that is pinned has its cause outlined, and can be walked back to what caused that.
-// Put before timeline.js, which calls `lines` where the pointer is, `draw` after its spans, `told` at its cursor.
+// Why a rank waited, and for whom. Sentences are composed from the words and columns of experiments/viewer/waits.py. The cause
+// of a pinned wait is outlined, and the reader can walk back to the cause of that, and so on.
+// It comes before timeline.js, which calls `lines` for the pointer, `draw` after its spans, and `told` at its cursor.
 
-const REACH = 400;   // spans of a lane that are looked through for the wait before
-const CLOSE = 4;     // px to an arrow that is meant
-const MARK = 2.5;    // px of the outline of a cause
-const VISIBLE = 1e-3; // of the window that a wait takes at least
+const REACH = 400;   // spans of a lane to search for the previous wait
+const CLOSE = 4;     // px within which the pointer is on an arrow
+const MARK = 2.5;    // px; line width of a cause's outline
+const VISIBLE = 1e-3; // least share of the window for a wait to be visible
 
 class Why {
   constructor(timeline, root) {
@@ -13,10 +13,10 @@ class Why {
     this.box = root.querySelector(".why");
     this.headline = root.querySelector(".headline");
     this.button = root.querySelector('[data-do="critical"]');
-    this.trail = []; // what is pinned: spans, each the cause of the one before
+    this.trail = []; // the pinned spans, each the cause of the previous one
   }
 
-  // Take over a frame: its totals in words, and the causes of the spans that it has.
+  // Take over a frame: its totals in words, and the causes of its spans.
   show(frame, again) {
     const bytes = frame.columns.why;
     const { words = {}, how = [], nearly = 1, columns = {} } = bytes ? decode(bytes) : {};
@@ -24,13 +24,13 @@ class Why {
     this.rows = new Map(Array.from(columns.row ?? [], (row, n) => [row, n]));
     this.button.hidden = !columns.critical?.some((one) => one);
     this.mark(again && this.marked);
-    if (!again || this.trail.length) this.trail = []; // rows are those of another frame now
+    if (!again || this.trail.length) this.trail = []; // its indices belong to the old frame
     this.headline.hidden = !frame.headline;
     this.headline.textContent = whole(frame.headline ?? "");
     this.tell();
   }
 
-  // Whether the critical path is outlined.
+  // Outline the critical path, or not.
   mark(on) {
     this.marked = Boolean(on) && !this.button.hidden;
     this.button.setAttribute("aria-pressed", String(this.marked));
@@ -38,20 +38,20 @@ class Why {
     this.timeline.surface.request();
   }
 
-  // Whether span n is a wait: in a schedule, an idle slot that something ended.
+  // True if span n is a wait or, in a schedule, an idle slot with a known cause.
   waits(n) {
     const kind = this.timeline.kinds[this.timeline.spans.columns.kind[n]];
     return kind === "wait" || (kind === "idle" && this.rows.has(n));
   }
 
-  // What is known of the cause of span n, null if nothing is.
+  // The known cause of span n, or null.
   of(n) {
     const at = this.rows.get(n);
     if (at === undefined) return null;
     return Object.fromEntries(Object.entries(this.columns).filter(([name]) => name !== "critical").map(([name, column]) => [name, column[at]]));
   }
 
-  // "waits 517 µs for worker 2, ..."; "" of a span that is no wait.
+  // "waits 517 µs for worker 2, ..."; "" if span n is not a wait.
   sentence(n) {
     const cause = this.of(n);
     if (!cause || !this.waits(n)) return "";
@@ -68,28 +68,28 @@ class Why {
     });
   }
 
-  // The idle slot after span n in which what it waited for is on its link, where that is told apart; -1 without one.
+  // The idle slot right after span n in which the awaited result is on its link, if the frame tells these apart; otherwise -1.
   linkAfter(n) {
     const { start, duration, lane } = this.timeline.spans.columns, next = n + 1, how = (m) => this.how[this.of(m)?.how];
     if (!this.words.then || how(n) !== "work" || how(next) !== "network" || lane[next] !== lane[n]) return -1;
     return Math.abs(start[next] - start[n] - duration[n]) < this.timeline.total * 1e-6 ? next : -1;
   }
 
-  // What a message carries, from whom: of a span in which one was received.
+  // The size and sender of the message that span n received, in words; "" if it received none.
   carried(n) {
     const cause = this.of(n);
     if (!cause || cause.src < 0 || !cause.bytes) return "";
     return `${inBytes(cause.bytes)} from ${this.timeline.names[cause.src]}`;
   }
 
-  // The span of lane r at that time, -1 if it is not among those that are here.
+  // The span of lane r at `time`; -1 if it is not loaded.
   at(r, time) {
     const { start, duration } = this.timeline.spans.columns, [i, j] = this.timeline.within(r, time, time);
     for (let n = j - 1; n >= Math.max(i, 0); n--) if (start[n] <= time && start[n] + duration[n] >= time) return n;
     return -1;
   }
 
-  // The span that caused most of wait n, or what the rank that ended it did at the end; -1 if neither is here.
+  // The span that caused most of wait n, otherwise the last span of the rank that ended it; -1 if neither is loaded.
   culprit(n) {
     const cause = this.of(n), { start, duration } = this.timeline.spans.columns, end = start[n] + duration[n];
     if (!cause || !this.waits(n)) return -1;
@@ -97,7 +97,7 @@ class Why {
     return most >= 0 ? most : cause.by >= 0 ? this.at(cause.by, end - this.timeline.instant()) : -1;
   }
 
-  // What span n waited for, or came after: the cause of a wait, the last wait before anything else; -1 at the beginning.
+  // The cause of span n if it is a wait, otherwise the last wait before it; -1 if there is none.
   before(n) {
     if (this.waits(n)) return this.culprit(n);
     const { lane } = this.timeline.spans.columns;
@@ -114,22 +114,22 @@ class Why {
     return `${step[n] >= 0 ? `in step ${step[n] + 1}, ` : ""}${names[lane[n]]} ${this.sentence(n) || does}`;
   }
 
-  // ---- what is shown of it
+  // ---- drawing and cards
 
-  // Where a chain of causes ends at span n: what this experiment asks for, or nothing that is known.
+  // Why the chain of causes ends at span n: the experiment slows this rank down, or nothing is known.
   beginning(n) {
     const { lane, kind } = this.timeline.spans.columns, factor = this.slowed[lane[n]], works = kind[n] < this.timeline.work;
     if (!(factor > 1) || !works) return "The trail ends here: nothing is known to have held it up.";
     return `This is the root cause: ${this.timeline.names[lane[n]]} is set to compute ${Number(factor.toPrecision(3))} times slower (Trouble).`;
   }
 
-  // Lines of the card under the pointer. The label of an idle slot of a schedule says it already.
+  // The lines of the card under the pointer. In a schedule, the idle slot's label already says why.
   lines(n) {
     const texts = [this.timeline.timed ? this.sentence(n) : "", this.carried(n)].filter(Boolean);
     return texts.map((text, place) => make("div", { textContent: text + (place || !this.waits(n) ? "" : ".") }));
   }
 
-  // The message whose arrow lies at (x, y), -1 if there is none.
+  // The message whose arrow is at (x, y); -1 if there is none.
   arrow(x, y) {
     const t = this.timeline;
     if (!t.arrows || !t.near()) return -1;
@@ -142,7 +142,7 @@ class Why {
     }) ?? -1;
   }
 
-  // The card of a message: from whom to whom, how much, how long, and who waited for it.
+  // The card of a message: sender, receiver, size, duration, and whether the receiver waited for it.
   ofMessage(n) {
     const { names, messages, inTime } = this.timeline, { src, dst, bytes, sent, arrived } = messages.columns;
     const waiting = this.at(dst[n], Math.max(0, sent[n] - this.timeline.instant()));
@@ -153,7 +153,7 @@ class Why {
     ];
   }
 
-  // Outline what caused the span under the pointer, or what is pinned and its cause, and join them.
+  // Outline the cause of the pinned span or of the wait under the pointer, and connect the two.
   draw(g, page) {
     const pinned = this.trail.at(-1) ?? -1, n = pinned >= 0 ? pinned : this.timeline.over;
     if (!(n >= 0)) return;
@@ -173,19 +173,19 @@ class Why {
     g.setLineDash([]);
   }
 
-  // What a wait is for, of the lanes that wait at a moment: for the words below the lanes.
+  // The reason of wait n, for the text below the lanes.
   told(n) { return this.sentence(n).replace(/^waits /, ""); }
 
-  // ---- the card that stays
+  // ---- the pinned wait
 
-  // Pin span n, or without one the longest wait of the window.
+  // Pin span n; by default, the longest wait in the window.
   pin(n = this.longest()) {
     if (n < 0) return this.tell("Nobody waits in this window.");
     this.trail = [n];
     this.follow();
   }
 
-  // The longest wait in the window that can be seen, -1 if there is none.
+  // The longest visible wait in the window; -1 if there is none.
   longest() {
     const { timeline: t } = this, { duration } = t.spans.columns, least = (t.to - t.from) * VISIBLE;
     let most = -1;
@@ -196,13 +196,13 @@ class Why {
     return most;
   }
 
-  // What is pinned, for a link: [lane, a moment of the wait, how often it was walked back]; null if nothing is.
+  // The pinned wait, for a link: [lane, a moment of the wait, number of steps walked back]; null if nothing is pinned.
   unfolded() {
     const [n] = this.trail, { lane, start, duration } = this.timeline.spans?.columns ?? {};
     return n === undefined ? null : [lane[n], start[n] + duration[n] / 2, this.trail.length - 1];
   }
 
-  // Pin the wait of a lane at that moment, walked back so often, where the window is.
+  // Pin the wait of a lane at a moment, and walk back `walked` steps, without moving the window.
   unfold(lane, at, walked) {
     const t = this.timeline, [i, j] = t.near() ? t.within(lane, at, at) : [0, 0], { start, duration } = t.spans.columns;
     for (let n = i; n < j; n++) if (start[n] + duration[n] >= at && this.waits(n) && this.rows.has(n)) this.trail = [n];
@@ -214,7 +214,7 @@ class Why {
     this.tell();
   }
 
-  // Go on to what caused what is pinned, or with -1 back again.
+  // Go to the cause of the pinned span, or with -1 back to what it caused.
   walk(way = 1) {
     if (!this.trail.length) return this.pin();
     if (way < 0) { if (this.trail.length > 1) this.trail.pop(); }
@@ -233,7 +233,7 @@ class Why {
     return true;
   }
 
-  // Have what is pinned, and its cause, in the window and in words.
+  // Bring the pinned span and its cause into the window, and describe them.
   follow() {
     const { timeline: t } = this, n = this.trail.at(-1);
     if (n !== undefined) {
@@ -271,10 +271,10 @@ class Why {
   }
 }
 
-// What a rank works on, in a sentence: "its gradient", and an op of a schedule by its name, "2F13"
+// What a rank works on, for a sentence: "its gradient", or the name of a schedule's op, "2F13".
 function own(label) { return /\d/.test(label) ? label : `its ${label}`; }
 
-// A sentence in which no number parts from its unit at the end of a line.
+// The sentence with non-breaking spaces between numbers and units.
 function whole(text) { return text.replace(/(\d) (?=(?:[mµ]?s|[kMG]?B)\b|%)/g, "$1\u00a0"); }
 
 // 104384 -> "104 kB"

@@ -1,9 +1,9 @@
-// The two axes: from where to where, which px that is, and where words stand.
+// The two axes: their ranges, the conversion to px, and the positions of labels.
 // Mixed into Curve (curve.js), which is `this` here.
 
 const RIGHT = 12;
-const ROOM = 0.06;   // of a fitted axis, above and below what is seen
-const LEAST = 2.5;   // labels asked for at least: a step is up to 2.5 times as long as asked, and 0 would stand alone
+const ROOM = 0.06;   // share of a fitted axis left free above and below the visible values
+const LEAST = 2.5;   // least number of labels to request: a step may be up to 2.5 times as long as requested, which would leave only 0
 
 class Axes {
   axis(name) {
@@ -13,7 +13,7 @@ class Axes {
     return { from, to, log, place: (value) => (f(value) - f(from)) / (f(to) - f(from)), value: (share) => log ? 10 ** (f(from) + share * (f(to) - f(from))) : from + share * (to - from) };
   }
 
-  // The range of y over the window of x, null without a window or without anything in it.
+  // The range of y inside the window of x; null if there is no window or nothing in it.
   fitted() {
     if (!this.window || this.lines.some((line) => line.bar)) return null;
     const [from, to] = this.window.x, { log, least } = this.frame.y;
@@ -52,7 +52,7 @@ class Axes {
     return { left: this.left ?? 46, right: width - RIGHT, top: this.top ?? ROW + 2, bottom: height - (this.below ?? 40) };
   }
 
-  // How much room legend, labels and titles take around the plot, and the labels that have room.
+  // Set the room for legend, labels and titles around the plot. Return the labels that fit.
   arrange(g, width, height) {
     g.font = `12px ${FONT}`;
     this.keys = legend(g, this.lines.filter((one) => one.key), 8, width);
@@ -60,17 +60,17 @@ class Axes {
     const up = this.marks("y", (height - this.top - 40) / 34);
     this.left = Math.max(30, ...up.map((mark) => g.measureText(mark.text).width + 16)) + (this.frame.y.told ? 18 : 0);
     const { left, right } = this.edges(width, height), to = this.scales(width, height);
-    const wide = right - left, count = Math.max(wide / 90, Math.min(5, wide / 50)); // on phones five have room, too
+    const wide = right - left, count = Math.max(wide / 90, Math.min(5, wide / 50)); // five fit on a phone, too
     const { labels } = this.frame.x, all = this.marks("x", count);
     let along = apart(g, all, (value) => to.x(value), labels ? wide / labels.length : 0);
-    const turned = labels && along.length < all.length; // names that have no room next to each other
+    const turned = labels && along.length < all.length; // names that do not fit side by side
     if (turned) along = all.map(({ value, text }) => ({ value, words: [text] }));
     const longest = () => Math.max(...along.map(({ words }) => g.measureText(words[0]).width));
     this.below = 26 + (turned ? longest() : Math.max(1, ...along.map(({ words }) => words.length)) * WORDS);
     return { up, along, turned };
   }
 
-  // Where labels stand on an axis: [{value, text}].
+  // The labels of an axis: [{value, text}].
   marks(name, count) {
     const { from, to, log } = this.axis(name), { labels, ticks: places } = this.frame[name];
     const there = (value) => value >= from - 1e-9 && value <= to * (1 + 1e-9);

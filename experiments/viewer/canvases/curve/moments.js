@@ -1,8 +1,8 @@
-// The page's clock: dots on the lines, and who has arrived at the finish.
+// Following the page's clock: dots on the lines, and who has reached the finish.
 // Mixed into Curve (curve.js), which is `this` here.
 
 class Moments {
-  // The last point of each line that was reached by now: [{line, i}].
+  // The last point that each line has reached by now: [{line, i}].
   reached() {
     const now = lockstepClock.seconds;
     if (now === null || !this.frame) return [];
@@ -12,7 +12,7 @@ class Moments {
     });
   }
 
-  // Say who has arrived at the finish by now.
+  // Say who has reached the finish by now.
   judge() {
     const { finish } = this.frame, now = lockstepClock.seconds;
     this.verdict.hidden = !finish;
@@ -23,7 +23,7 @@ class Moments {
     if (this.verdict.textContent !== words) this.verdict.textContent = words;
   }
 
-  // Draw again if a dot is elsewhere now.
+  // Redraw if a dot has moved.
   follow() {
     if (this.frame?.finish) { this.judge(); this.surface.request(); }
     const places = (dots) => dots.map(({ i }) => i).join();
@@ -33,12 +33,12 @@ class Moments {
     this.surface.request();
   }
 
-  // Set the clock to when the point nearest to pixel x was reached.
+  // Set the clock to the time of the point nearest to x = `px`.
   seek(px) {
     const to = this.scales(this.surface.width, this.surface.height), line = this.lines.find((one) => one.seconds && this.frame.columns[one.x].length);
     if (line) lockstepClock.set(this.frame.columns[line.seconds][nearest(this.frame.columns[line.x], to.valueX(px))], this);
   }
 }
 
-// Index of the last value of at most x, -1 if there is none; the values ascend.
+// The index of the last value that is at most x, or -1; `xs` is sorted.
 function lastUntil(xs, x) { return firstWhere(0, xs.length, (n) => xs[n] > x) - 1; }

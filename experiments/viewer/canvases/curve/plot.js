@@ -1,4 +1,4 @@
-// What is drawn: lines, marks and words, what is read, and what is dragged.
+// Drawing: lines, marks and text, the values being read, and the box being dragged.
 // Mixed into Curve (curve.js), which is `this` here.
 
 class Plot {

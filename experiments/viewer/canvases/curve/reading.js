@@ -1,10 +1,10 @@
-// What is told of the place where the reader looks.
+// Reading values at the x that the reader points at.
 // Mixed into Curve (curve.js), which is `this` here.
 
 const NEAR = 8;      // px within which a point belongs to the line under the pointer
 
 class Reading {
-  // The points of all lines at the place where the reader looks: [{line, i}].
+  // The points of all lines at that x: [{line, i}].
   under(to) {
     const found = [], here = to.x(this.at);
     for (const line of this.lines) {
@@ -16,7 +16,7 @@ class Reading {
     return found;
   }
 
-  // Look at the point nearest to pixel x, or at the one so many points further on.
+  // Read the point nearest to x = `px`, or the one `further` points after it.
   look(px, further = 0) {
     const to = this.scales(this.surface.width, this.surface.height);
     const x = px === null ? this.at ?? to.valueX(0) : to.valueX(px);
@@ -33,7 +33,7 @@ class Reading {
     this.surface.request();
   }
 
-  // Go on by so many points, and say what is there.
+  // Move by `further` points, and announce the values there.
   read(further) {
     if (!this.frame) return;
     this.look(null, further);
@@ -62,7 +62,7 @@ class Reading {
   leave() { this.at = null; this.tip.hidden = true; this.surface.request(); }
 }
 
-// Index of the value nearest to x; of many values, which ascend, by halving.
+// The index of the value nearest to x. More than 300 values must be sorted: it bisects them.
 function nearest(xs, x) {
   let low = 0;
   const last = xs.length - 1;

@@ -1,11 +1,11 @@
-// Which part of x is seen, and what a pointer and keys do.
+// The visible range of x, and the actions of pointer and keys.
 // Mixed into Curve (curve.js), which is `this` here.
 
-const DRAG = 6;      // px from which a press is a drag
-const FEW = 8;       // points of a line, of which a window has to have more to show how it goes
+const DRAG = 6;      // px after which a press counts as a drag
+const FEW = 8;       // a window needs more points of a line than this to show its shape
 
 class Zooming {
-  // Zoom to this window, and the pictures that belong together with this one.
+  // Zoom this picture, and those that share its `together`, to this window.
   zoom(window) {
     const { together, x } = this.frame ?? {};
     for (const curve of lockstepCurves) if (curve === this || (together && curve.frame?.together === together)) curve.see(window);
@@ -15,7 +15,8 @@ class Zooming {
     }
   }
 
-  // The timeline shows these seconds, null for the whole run: so does a picture against time, once it is zoomed into.
+  // Follow the timeline's window (null: the whole run) if the axis is time and this picture is zoomed or shaded, or the
+  // timeline `zooms`.
   led(seconds, zooms) {
     const { second, least, most } = this.frame?.x ?? {};
     if (!second || !(zooms || this.window || this.shade)) return;
@@ -26,7 +27,7 @@ class Zooming {
     this.surface.request();
   }
 
-  // Whether a line has points enough in this part of x to be seen how it goes: two of them are a slanted line.
+  // True if some line has enough points in this range of x to show its shape; two would only make a slanted line.
   goes([from, to]) {
     return this.lines.some((line) => !line.faint && !line.bare && this.frame.columns[line.x].filter((x) => x >= from && x <= to).length > FEW);
   }
@@ -49,7 +50,7 @@ class Zooming {
     if (at !== null) this.look(this.scales(this.surface.width, this.surface.height).x(at));
   }
 
-  // The dragged box, [left, right, top, bottom] in px, from edge to edge: a drag zooms along x, and y fits itself.
+  // The dragged box, [left, right, top, bottom] in px. It has the full height: a drag zooms x, and y adapts.
   dragged({ left, right, top, bottom }) {
     const inside = (value) => Math.min(right, Math.max(left, value)), { x, toX } = this.drag;
     return [inside(Math.min(x, toX)), inside(Math.max(x, toX)), top, bottom];
@@ -90,7 +91,7 @@ class Zooming {
     this.stage.addEventListener("dblclick", () => this.zoom(null));
     this.stage.addEventListener("blur", () => this.leave());
     this.range.addEventListener("input", () => {
-      const stop = Number(this.range.value); // before anything sets it back to where it was
+      const stop = Number(this.range.value); // read it before pause() resets the slider
       this.pause();
       this.slide(stop);
     });

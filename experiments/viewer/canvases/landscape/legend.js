@@ -1,4 +1,4 @@
-// What the signs of the picture mean, and next to it the boundaries of classes.
+// The legend of the picture, and the boundaries of classes next to it.
 // Mixed into Landscape (landscape.js), which is `this` here.
 
 class Legend {

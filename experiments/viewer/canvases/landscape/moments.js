@@ -1,14 +1,14 @@
-// The moment that is looked at, what plays it, and what is seen then in words.
+// The selected moment: playing it, stepping through it, and describing it in words.
 // Mixed into Landscape (landscape.js), which is `this` here.
 
-const RUNNING = 12;    // s that playing a run takes
-const TICKS = 1000;    // of the slider
-const SPOKEN_EVERY = 200; // ms between two sentences while it is played
+const RUNNING = 12;    // s to play a whole run
+const TICKS = 1000;    // positions of the slider
+const SPOKEN_EVERY = 200; // ms between sentences while playing
 
 class Moments {
   get time() { return Math.max(0, Math.min(this.total, lockstepClock.seconds ?? this.frame.left ?? this.total)); }
 
-  // Whether the run has left the picture for good.
+  // True if the run has left the picture for good.
   get gone() { return this.frame.left !== null && this.time > this.frame.left + this.total * 1e-6; }
 
   heard() {
@@ -19,9 +19,9 @@ class Moments {
 
   seek(time) { lockstepClock.set(Math.max(0, Math.min(this.total, time)), this); }
 
-  // Go to the moment of the next move, or of the one before.
+  // Go to the moment of the next move, or with -1 of the previous one.
   step(way) {
-    const { at, tried } = this.frame.columns, moments = at.length > 4 * TICKS ? tried : at; // few enough to be stepped through
+    const { at, tried } = this.frame.columns, moments = at.length > 4 * TICKS ? tried : at; // too many moves to step through: use evaluations
     const slack = this.total * 1e-6;
     const next = way > 0 ? first(moments, this.time + slack) : first(moments, this.time - slack) - 1;
     this.seek(next < 0 ? 0 : next >= moments.length ? this.total : moments[next]);
@@ -53,7 +53,7 @@ class Moments {
     this.status.textContent = this.moment();
   }
 
-  // What is seen at this moment, in a sentence.
+  // A sentence on this moment.
   moment() {
     const { tried, loss, accuracy } = this.frame.columns;
     const n = Math.max(0, first(tried, this.time + this.total * 1e-6) - 1);

@@ -1,4 +1,4 @@
-// Who is where at a moment, and how near to each other.
+// Where everyone is at a moment, and how far apart.
 // Mixed into Landscape (landscape.js), which is `this` here.
 
 class Places {
@@ -10,12 +10,12 @@ class Places {
     return path ? first(path.at, this.time + this.total * 1e-6) : 0;
   }
 
-  // The place where `who` is now, null if it is nowhere yet.
+  // The place where `who` is now; null before its first move.
   stands(who) { const n = this.made(who); return n ? this.paths.get(who).place[n - 1] : null; }
 
   get workers() { return [...this.paths.keys()].filter((who) => who !== this.frame.ranks); }
 
-  // How far the worker that is farthest from the model is from it, on the plane; null without workers.
+  // The distance, on the plane, from the model to the worker farthest from it; null without model or workers.
   apart() {
     const model = this.stands(this.frame.ranks);
     if (model === null) return null;
@@ -27,14 +27,14 @@ class Places {
     return far.length ? Math.max(...far) : null;
   }
 
-  // How far workers are from the model for most of the run, as a part of the picture's width; 0 if never apart.
+  // The 60th percentile of the distance from workers to the model, as a share of the picture's width; 0 without a model.
   closeness() {
     const { frame } = this, [left, right] = frame.box, found = [];
     for (const who of this.workers) {
       const path = this.paths.get(who), model = this.paths.get(frame.ranks);
       if (!model) return 0;
       for (let i = 0; i < path.at.length; i += 1 + (path.at.length >> 7)) {
-        const n = first(model.at, path.at[i + 1] ?? this.total); // as it leaves, when the model is farthest
+        const n = first(model.at, path.at[i + 1] ?? this.total); // just before the worker moves on, when the model is farthest away
         if (!n) continue;
         const [u, v] = this.point(model.place[n - 1]), [x, y] = this.point(path.place[i]);
         found.push(Math.hypot(x - u, y - v) / (right - left));
@@ -44,11 +44,11 @@ class Places {
   }
 }
 
-// The index of the first of the sorted `values` above `limit`.
+// The index of the first value above `limit`; `values` is sorted.
 function first(values, limit) { return firstWhere(0, values.length, (n) => values[n] > limit); }
 
-// Each one's moves, {at, place, joined}: joined where workers that had parted come to one model, having averaged theirs.
-// Of a run that leaves the picture for good they end with the first move after that.
+// The moves of each worker and of the model: {at, place, joined}. `joined` marks moves by which workers that were apart meet
+// at one model, because they averaged. If the run leaves the picture for good, the first move after that is the last one.
 function paths(frame) {
   const { who, at, place } = frame.columns, found = new Map(), met = new Map(), left = frame.left ?? Infinity;
   for (let i = 0; i < who.length; i++) {

@@ -1,11 +1,11 @@
-// The picture: its ground, what stands on it, and the lens over what is near together.
+// The picture: the surface of the loss, workers and model on it, and the lens for those that are close together.
 // Mixed into Landscape (landscape.js), which is `this` here.
 
-const SIDES = 4 / 3;   // of the ground's picture, width over height
+const SIDES = 4 / 3;   // width over height of the picture
 const GAP = 18;        // px between two pictures
-const LENS = 0.08;     // of the picture's width: workers that are nearer to the model are shown through a lens
-const ONE = 1e-5;      // of the picture's width: workers that are nearer are at the model, but for rounding
-const SEEN = 200;      // places of a path that the lens avoids
+const LENS = 0.08;     // share of the picture's width; workers nearer to the model than this are shown through a lens
+const ONE = 1e-5;      // share of the picture's width; workers nearer than this are at the model, up to rounding
+const SEEN = 200;      // about how many places of each path the lens tries not to hide
 
 class Scene {
   draw(g, width) {
@@ -19,7 +19,7 @@ class Scene {
     const square = beside ? Math.min(tall, width - GAP - ground) : Math.min(TALL, width);
     const height = beside || !both ? tall + FOOT : tall + square + 2 * FOOT + GAP;
     if (height !== this.surface.height) { this.surface.height = height; return this.surface.request(); }
-    if (frame.pending) return; // in as much room as the pictures will have
+    if (frame.pending) return; // the space for the pictures is already reserved
     this.drawGround(g, { left: 0, top: 0, width: ground, height: tall }, colours);
     if (!both) return;
     const place = beside ? { left: ground + GAP, top: 0 } : { left: 0, top: tall + FOOT + GAP };
@@ -42,7 +42,7 @@ class Scene {
     this.title(g, at, `→ ${across}   ↑ ${up}`, colours);
   }
 
-  // The part `view` (left, right, bottom, top) of the plane; the whole of it has the ground, and names of contours.
+  // Draw the part `view` (left, right, bottom, top) of the plane. Only the `whole` has the loss and labelled contours.
   scene(g, at, view, colours, whole) {
     const [left, right, bottom, top] = view;
     const px = (u) => at.left + ((u - left) / (right - left)) * at.width;
@@ -69,12 +69,12 @@ class Scene {
 
   get magnifies() { return this.near > ONE && this.near < LENS; }
 
-  // What is around the model, in the corner that hides least of the paths.
+  // Draw the surroundings of the model, magnified, in `corner`.
   lens(g, at, colours, corner) {
     const model = this.stands(this.frame.ranks);
     if (model === null) return;
     const [left, right, bottom, top] = this.frame.box, [u, v] = this.point(model);
-    const times = 2 ** Math.round(Math.log2(0.12 / this.near)); // which keeps most dots inside
+    const times = 2 ** Math.round(Math.log2(0.12 / this.near)); // keeps most dots inside
     const size = corner.width, half = (size / at.width / 2) * ((right - left) / times);
     const tall = half * ((top - bottom) / (right - left)) * (at.width / at.height);
     const [x, y] = this.pixel(at, [u, v]), reach = Math.max(5, size / times / 2);
@@ -93,14 +93,14 @@ class Scene {
     g.fillText(`× ${times.toLocaleString("en")}`, corner.left + 6, corner.top + size - 6);
   }
 
-  // Where a point of the plane is in the picture `at` of the whole of it.
+  // The pixel of a point of the plane in the whole picture, which is at `at`.
   pixel(at, [u, v]) {
     const [left, right, bottom, top] = this.frame.box;
     return [at.left + ((u - left) / (right - left)) * at.width, at.top + at.height - ((v - bottom) / (top - bottom)) * at.height];
   }
 
-  // The square {left, top, width, height} of the lens, in the corner of the picture `at` where it hides fewest places of
-  // the whole paths.
+  // The square {left, top, width, height} of the lens, in the corner of the picture where it hides the fewest places of the
+  // whole paths.
   corner(at) {
     const size = Math.min(220, at.width * 0.42), on = (point) => this.pixel(at, point);
     const places = [...this.paths.values()].flatMap(({ place }) => {

@@ -1,16 +1,16 @@
-// Workers and model on the ground: where they came from, where they are, and what ties them.
+// Workers and model on the surface of the loss: their paths, their positions, and the ties between them.
 // Mixed into Landscape (landscape.js), which is `this` here.
 
-const RECENT = 14;     // moves of a worker that are drawn strongly
-const TOGETHER = 7;    // px within which dots are fanned out
-const NUMBERED = 12;   // workers whose dots have room for a number
+const RECENT = 14;     // number of recent moves that are drawn boldly
+const TOGETHER = 7;    // px; dots closer than this are fanned out
+const NUMBERED = 12;   // with at most this many workers, dots are large enough for a number
 
 class Trails {
   colour(who) {
     return this.frame.colours.workers[(who - this.frame.servers) % this.frame.colours.workers.length];
   }
 
-  // The loss: the higher the darker (on a dark page, the lighter), with contours and what they stand for.
+  // Draw the loss with labelled contours. A higher loss is darker or, on a dark page, lighter.
   bands(g, at, px, py, colours) {
     const { rows, cells, levels, box } = this.frame, { ground } = this.frame.columns;
     if (!levels.length) return;
@@ -24,7 +24,7 @@ class Trails {
     g.strokeStyle = colours.text;
     g.lineWidth = 0.8;
     lettering(g, 10.5, "center");
-    const lens = this.magnifies && this.stands(this.frame.ranks) !== null ? this.corner(at) : null; // it hides no part of a number
+    const lens = this.magnifies && this.stands(this.frame.ranks) !== null ? this.corner(at) : null; // keep numbers clear of it
     const free = ([x, y]) => !lens || x < lens.left - 24 || x > lens.left + lens.width + 24 || y < lens.top - 10 || y > lens.top + lens.height + 10;
     levels.forEach((level, i) => {
       const pieces = this.lines[i];
@@ -49,14 +49,14 @@ class Trails {
     g.globalAlpha = 1;
   }
 
-  // The way of a worker or of the model up to now: pale where it is long ago, dashed where it joined another's model.
+  // Draw the path of a worker or of the model so far: older parts are paler, moves to a common model are dashed.
   trail(g, who, on, colour, weight) {
     const path = this.paths.get(who), n = this.made(who);
     if (!path || n < 2) return;
     const piece = (from, to, alpha, width) => {
       g.globalAlpha = alpha;
       g.lineWidth = width;
-      trace(g, path.place.slice(from, to).map(on)); // thousands of points, more than a call may have arguments
+      trace(g, path.place.slice(from, to).map(on)); // an array, since a call cannot take thousands of arguments
       g.stroke();
     };
     g.strokeStyle = colour;
@@ -76,7 +76,7 @@ class Trails {
     g.fill();
   }
 
-  // The last stale updates, from the model that a gradient was computed from to the one that it was applied to.
+  // Draw the latest stale updates: an arrow from the model on which the gradient was computed to the one it was applied to.
   stale(g, on, colours) {
     const { arrows, applied } = this.frame.columns;
     const n = first(applied, this.time + this.total * 1e-6), kept = Math.max(6, this.paths.size);
@@ -96,7 +96,7 @@ class Trails {
     g.lineWidth = 1;
   }
 
-  // Where the workers' dots are drawn: at the edge where they are outside.
+  // The positions of the workers' dots. Dots outside the picture are moved to its edge.
   dots(workers, on, at) {
     const found = [];
     for (const who of workers) {
@@ -136,7 +136,7 @@ class Trails {
     g.lineWidth = 1;
   }
 
-  // What joins a worker to the model: a spring, whose turns are drawn out as it gets longer, or a line.
+  // Connect a worker to the model with a line, or with a spring that stretches.
   tie(g, from, to, colour) {
     const dx = to[0] - from[0], dy = to[1] - from[1], long = Math.hypot(dx, dy);
     if (long < 6) return;
@@ -175,7 +175,7 @@ class Trails {
   }
 }
 
-// Spread dots that lie on each other around their place.
+// Spread dots that lie on top of each other around their common position.
 function fan(dots) {
   const groups = [];
   for (const dot of dots) {

@@ -1,7 +1,7 @@
-// The spans of a lane one by one: a bar each, with its words where there is room, and the outlines of those that matter.
+// The spans of a lane, drawn one by one: a bar each, with a label if it fits, and outlines of the critical path.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
-const NARROWEST = 0.8; // of the width of a letter: words that have a little less room are narrower
+const NARROWEST = 0.8; // labels may be compressed to this share of their width
 
 class Bars {
   drawSpans(g, lane, i, j, plot, ratio, page) {
@@ -9,7 +9,7 @@ class Bars {
     const lane0 = this.y(lane), whole = this.pitch - (this.pitch > 12 ? 4 : 1);
     const labels = this.pitch >= 16;
     lettering(g, 11, "center");
-    // what is waited for lies under what is done: messages may travel while a rank computes
+    // draw waiting and communication below work, since messages may travel while a rank computes
     for (const pass of [(k) => k >= this.work, (k) => k < this.work]) {
       for (let n = i; n < j; n++) {
         if (!pass(kind[n])) continue;
@@ -42,16 +42,16 @@ class Bars {
     }
   }
 
-  // Of an op, "2F13", the kind and the number; where there is no room for both, the number; where there is none, nothing.
-  // The longest number of the schedule decides, so that bars that are equally wide are labelled alike.
+  // A short label for an op, "2F13": kind and number, or only the number, or nothing, whichever fits. The schedule's longest
+  // number decides, so that equally wide bars have the same kind of label.
   short(g, text, room) {
     const [, kind, number] = text.match(/^\d+(\D)(\d+)$/) ?? [], longest = "0".repeat(this.digits);
     const fits = (words) => g.measureText(words).width * NARROWEST < room;
     return !kind ? "" : fits(kind + longest) ? kind + number : fits(longest) ? number : "";
   }
 
-  // The words of a span that never ends, on the colour of the page: its bar is too low for them. A flag that says the
-  // same stands where they would.
+  // Label a span that never ends, on a plate in the page's colour, because its bar is too low for text. Skip the label if a
+  // flag already says the same.
   beyond(g, n, left, y, right, page) {
     const { kind, label, lane } = this.spans.columns;
     const text = this.spans.labels[label[n]] ?? "", wide = g.measureText(text).width + 8;
@@ -61,7 +61,7 @@ class Bars {
     g.fillText(text, left + 8 + wide / 2, y + 0.5);
   }
 
-  // Spans that matter most, one by one.
+  // Outline the marked spans, i.e. the critical path.
   drawMarked(g, lane, i, j, page) {
     const { start, duration, marked, part, parts } = this.spans.columns;
     const whole = this.pitch - (this.pitch > 12 ? 4 : 1);

@@ -1,7 +1,7 @@
-// The span or the message under the pointer, and the card that tells about it.
+// The span or message under the pointer, and the card that describes it.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
-const BESIDE = 3; // px between a lane and a card about it
+const BESIDE = 3; // px between a lane and its card
 
 class Card {
   hover(x, y) {
@@ -11,7 +11,7 @@ class Card {
       const slack = 1.5 / this.scaleX, time = this.time(x);
       const [i, j] = this.within(lane, time - slack, time + slack);
       const { start, duration, kind } = this.spans.columns;
-      // the most telling span under the pointer: work before waiting, then the nearest
+      // the most informative span under the pointer: work before waiting, then the nearest
       const worth = (n) => (kind[n] < this.work ? 0 : kind[n]) * 1e6 * slack + Math.max(0, start[n] - time, time - start[n] - duration[n]);
       for (let n = i; n < Math.min(j, i + 400); n++) if (found < 0 || worth(n) < worth(found)) found = n;
     }
@@ -24,12 +24,12 @@ class Card {
       return this.card(x, y, this.why.ofMessage(arrow), [src[arrow], dst[arrow]]);
     }
     if (found < 0) return this.hide();
-    if (this.why.trail.at(-1) === found) { this.tip.hidden = true; return; } // what it says stands below the lanes already
+    if (this.why.trail.at(-1) === found) { this.tip.hidden = true; return; } // the text below the lanes already says it
     const [head, body] = this.titled(found), cause = this.why.culprit(found);
     this.card(x, y, [make("b", {}, head), ...this.why.lines(found), make("div", {}, body)], cause < 0 ? [lane] : [lane, this.spans.columns.lane[cause]]);
   }
 
-  // Show these lines near (x, y), above or below the lanes that they are about; at worst below all of them.
+  // Show these lines near (x, y), above or below the lanes they are about or, if nothing else fits, below all lanes.
   card(x, y, lines, about) {
     this.tip.replaceChildren(...lines);
     this.tip.hidden = false;

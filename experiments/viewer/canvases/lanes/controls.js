@@ -1,4 +1,4 @@
-// What a reader does: pointer, keys and buttons, and what each of them calls.
+// Pointer, keys and buttons, and what each of them does.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
 class Controls {
@@ -42,10 +42,10 @@ class Controls {
     this.stage.addEventListener("pointerup", (event) => {
       const [x, y] = at(event);
       if (this.trouble.release() || !this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
-      if (event.pointerType !== "mouse") this.hover(x, y); // a finger comes without moving there
+      if (event.pointerType !== "mouse") this.hover(x, y); // a finger arrives without a pointermove
       if (this.over >= 0 && this.why.waits(this.over)) { this.why.pin(this.over); this.tip.hidden = true; }
     });
-    this.stage.addEventListener("click", (event) => { // not sooner: a finger's press gives the lanes the focus after it was lifted
+    this.stage.addEventListener("click", (event) => { // not pointerup: after a touch, the lanes get the focus only when the finger is lifted
       const [x, y] = at(event), lane = this.named(x, y);
       if (lane < 0 || !this.trouble.offered || !this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
       this.trouble.menu.open(lane);
@@ -75,25 +75,25 @@ class Controls {
     this.unclosed = () => ends.forEach((end) => end());
     const heard = root.querySelector("[data-keep]"), kept = () => { try { return localStorage; } catch { return {}; } };
     heard.checked = kept()[heard.dataset.keep] !== "off";
-    heard.addEventListener("change", () => { try { localStorage.setItem(heard.dataset.keep, heard.checked ? "on" : "off"); } catch { /* nothing is kept: as before */ } });
+    heard.addEventListener("change", () => { try { localStorage.setItem(heard.dataset.keep, heard.checked ? "on" : "off"); } catch { /* no storage: the choice lasts until the page is reloaded */ } });
     const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), shut: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total, true), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
     root.querySelectorAll(".tools button, .keys button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }
 
-  // Whether the axis is there, or the handle of the cursor above the lanes.
+  // True on the axis, or on the strip above the lanes that holds the cursor's handle.
   axis(x, y) { return x >= GUTTER - 6 && (y >= this.surface.height - AXIS || (y >= STRIP + 6 && y < TOP - 2)); }
 
-  // The lane that lies there, its name included; -1 if none does.
+  // The lane at (x, y), including its name; -1 if there is none.
   laneAt(x, y) {
     const lane = Math.floor((y - TOP + this.scroll) / this.pitch);
     const inside = x >= 0 && x <= this.surface.width && y >= TOP && y < this.surface.height - AXIS && lane >= 0 && lane < this.names.length;
     return inside ? lane : -1;
   }
 
-  // The lane whose name lies there, where names may be clicked; otherwise -1.
+  // The lane whose name is at (x, y) if names can be clicked, otherwise -1.
   named(x, y) { return this.clickable && x < GUTTER ? this.laneAt(x, y) : -1; }
 
-  // Show which keys do what, or hide it.
+  // Show or hide the list of keys.
   explain() {
     this.keys.hidden = !this.keys.hidden;
     this.keysButton.setAttribute("aria-expanded", String(!this.keys.hidden));

@@ -1,8 +1,8 @@
-// What the canvas shows from the names on the left to the axis below: the lanes, filled by bars.js or by shares.js.
+// The canvas from the names on the left to the axis at the bottom. bars.js or shares.js fills the lanes.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
-const FEW = 3000;       // spans that are drawn one by one
-const NOTED = 24;       // px of a lane that has room for two lines of words
+const FEW = 3000;       // at most this many spans are drawn one by one
+const NOTED = 24;       // px; lanes at least this high have room for two lines of text
 const DONE = "done";
 
 class Lanes {
@@ -42,19 +42,19 @@ class Lanes {
     g.restore();
   }
 
-  // Where times stand on the axis: two of them at least, since one alone tells no scale.
+  // The ticks of the axis: at least two if there is room, since one alone shows no scale.
   marks(plot) {
     let count = plot / 110, found = ticks(this.from, this.to, count);
     while (found.at.length < 2 && count < plot / 45) found = ticks(this.from, this.to, (count *= 1.2));
     return found;
   }
 
-  // Of a run after whose end ranks wait for ever, up to that end: no time of the run is later.
+  // If ranks wait forever after the end of the run, label times only up to that end.
   drawAxis(g, plot, height, page) {
     const { step, at } = this.marks(plot);
     const written = this.timed ? timeLabels(step, this.to) : inUnits;
     lettering(g, 11, "center", "top");
-    this.ticked = []; // [from, to] of their words, in px
+    this.ticked = []; // [from, to] of the labels, in px
     let said = at.map((time) => [time, written(time)]);
     if (this.goesOn && this.from < this.end && this.end < this.to) {
       const last = `end, ${written(this.end)}`, clear = this.x(this.end) - g.measureText(last).width - 12;
@@ -98,7 +98,7 @@ class Lanes {
     }
   }
 
-  // A name in the middle of its lane, and below it what was done to the rank; in a low lane its number and that.
+  // Draw a rank's name with its note below, such as how much it was slowed; in a low lane, its number and the note.
   drawName(g, name, note, y) {
     const below = note && this.pitch >= NOTED;
     g.font = `${this.pitch < 14 ? 10.5 : 12}px ${FONT}`;
@@ -108,7 +108,7 @@ class Lanes {
     g.fillText(note, 4, y + 7, GUTTER - 10);
   }
 
-  // That a lane is done, where nothing stands behind its last span and there is room for the word.
+  // Write "done" after the last span of a lane that has ended, if it fits.
   drawEnded(g, begin, end, plot, page) {
     if (this.pitch < 12) return;
     lettering(g, 11);
@@ -121,7 +121,7 @@ class Lanes {
     }
   }
 
-  // What happened at a moment, to one lane or, with lane -1, to all: a line, and its words next to it.
+  // Mark what happened at a moment, to one lane or, with lane -1, to all: a line with text next to it.
   drawFlags(g, plot) {
     lettering(g, "600 11");
     for (const { at, lane, text } of this.flags) {

@@ -1,15 +1,15 @@
-// What each kind of span looks like, in words and swatches.
+// The legend: a swatch and a name for each kind of span.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
 class Legend {
-  // The kinds that have a meaning and are in the run, also where its single spans are not here.
+  // The kinds in the run that have a meaning; from the table of shares if its single spans are not loaded.
   explained() {
     const there = new Set(this.spans.columns.kind), count = this.kinds.length;
     for (let n = 0; n < (this.coarse?.length ?? 0) && there.size < count; n++) if (this.coarse[n]) there.add(n % count);
     return this.kinds.filter((kind, n) => this.look[kind].meaning && there.has(n));
   }
 
-  // On the page, as HTML: what each kind of span looks like.
+  // Show the legend on the page, as HTML.
   offerLegend() {
     this.legend.replaceChildren(...this.explained().map((kind) => {
       const swatch = make("i");
@@ -25,7 +25,7 @@ class Legend {
     }
   }
 
-  // In a file, as a part of the picture; returns its height in px.
+  // Draw the legend into a saved file; return its height in px.
   head(g, width, page) {
     lettering(g, 12);
     let x = 4, y = 8;

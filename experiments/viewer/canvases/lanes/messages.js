@@ -1,7 +1,7 @@
-// Messages between two lanes: which are on their way, and their arrows.
+// Messages between two lanes: which ones are in flight, and their arrows.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
-const ARROWS = 300; // messages that are drawn at once
+const ARROWS = 300; // at most this many messages are drawn
 
 class Messages {
   drawMessages(g, page) {
@@ -14,7 +14,7 @@ class Messages {
     g.globalAlpha = 1;
   }
 
-  // Messages between two lanes that are on their way at some time in [from, to); no more than are drawn, and one.
+  // Messages between two lanes that are in flight at some time in [from, to); at most one more than can be drawn.
   travelling(from, to) {
     const { src, dst, sent, arrived } = this.messages.columns;
     const found = [], begin = firstWhere(0, sent.length, (n) => this.landed[n] > from);
@@ -24,7 +24,7 @@ class Messages {
     return found;
   }
 
-  // Message n, as far as it has come at `time`.
+  // Draw the arrow of message n, as far as it has travelled at `time`.
   arrow(g, n, time = Infinity) {
     const { src, dst, sent, arrived } = this.messages.columns;
     const come = Math.min(1, (time - sent[n]) / Math.max(arrived[n] - sent[n], 1e-12));

@@ -1,14 +1,14 @@
-// How the cursor goes on: by itself when a run is played, which the window follows, or from event to event.
+// Moving the cursor: by playing the run, while the window follows, or by stepping from event to event.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
-const SWEEP = 10;    // s that playing a run takes
-const CLOSELY = 0.4; // of them for the window that the reader looks at, if that is not the whole
-const WIDEST = 0.1;  // of the run is in the window elsewhere, or more
+const SWEEP = 10;    // s to play a whole run
+const CLOSELY = 0.4; // share of SWEEP spent on the reader's window, unless that is the whole run
+const WIDEST = 0.1;  // outside it, the window shows at least this share of the run
 const SPEEDS = [1, 2, 0.5];
-const SPOKEN = 200;  // ms between two sentences while it is played
+const SPOKEN = 200;  // ms between sentences while playing
 
 class Player {
-  // Follow this clock, and no longer the one before.
+  // Follow `this.clock` instead of the previous clock.
   hear() {
     this.deaf?.();
     const heard = (clock, source) => this.heard(source);
@@ -19,7 +19,7 @@ class Player {
     this.deaf = this.clock.listen(heard);
   }
 
-  // The clock was set, or goes on.
+  // The clock has been set, or is advancing.
   heard(source) {
     if (!this.spans) return;
     this.overlay.request();
@@ -37,7 +37,7 @@ class Player {
     this.say();
   }
 
-  // Play the whole run from the cursor on, or from the start: in a time-lapse that takes its time where the reader looks.
+  // Play from the cursor, or from the start, to the end of the run: slowly inside the reader's window, fast outside it.
   play() {
     if (this.calm.matches) return this.step(1);
     if (this.clock.playing) return this.clock.pause(this);
@@ -49,7 +49,7 @@ class Player {
     this.clock.play((now) => SPEEDS[this.speed] * (now >= from && now < to ? slow : fast), this.total, this);
   }
 
-  // Let the window go with what is played: the reader's own where he looked, else one that the cursor takes a while to cross.
+  // Move the window along while playing: the reader's own window while the cursor is in it, otherwise one around the cursor.
   follow() {
     const now = performance.now(), passed = Math.min(now - (this.followed ?? now), 100) / 1000;
     this.followed = now;
@@ -68,7 +68,7 @@ class Player {
     this.surface.request();
   }
 
-  // Look at the next moment at which something begins or ends, or with -1 at the one before.
+  // Go to the next moment at which a span begins or ends, or with -1 to the previous one.
   step(way) {
     if (!this.near()) return this.seek((this.looking() ? this.cursor : this.from) + (way * (this.to - this.from)) / 20);
     const at = this.looking() ? this.cursor : way > 0 ? this.from : this.to;
@@ -82,11 +82,11 @@ class Player {
     }
     const edge = way > 0 ? this.to : this.from;
     if (Math.abs(at - edge) > Math.abs(least)) return this.seek(next);
-    this.pan((way * (this.to - this.from)) / 2); // at the edge of the window the next event lies beyond it
+    this.pan((way * (this.to - this.from)) / 2); // the cursor is at the edge, so the next event lies outside the window
     if (edge !== (way > 0 ? this.to : this.from)) this.step(way);
   }
 
-  // What the buttons do now, and whether the words below are read aloud: not while they change all the time.
+  // Update the buttons. Keep screen readers from reading the text below while it changes constantly.
   offer() {
     const { playing } = this.clock;
     this.playButton.textContent = playing ? "❚❚ Pause" : "▶\uFE0E Play";
@@ -104,7 +104,7 @@ class Player {
 
   get moves() { return this.clock === lockstepClock ? this.total ?? 0 : 0; }
 
-  // The window once from its beginning to its end.
+  // A film that plays the window once from beginning to end.
   film() {
     return { seconds: SWEEP / SPEEDS[this.speed], at: (share) => this.clock.set(this.from + share * (this.to - this.from), this) };
   }

@@ -1,11 +1,11 @@
-// Spans that are too many for bars, of a lane or, in the strip of the overview, of all: per pixel column a stack of the
-// shares that each kind has of that time.
+// Too many spans for bars, in one lane or, in the overview strip, in all lanes: each pixel column is a stack of the shares
+// of time that each kind takes.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
-const BLUR = 4; // px to each side over which shares are averaged
+const BLUR = 4; // px on each side over which shares are averaged
 
 class Shares {
-  // The share of each kind per pixel column, stacked: compute below, waiting above.
+  // The share of each kind per pixel column. paint() stacks them in the order of kinds, work at the bottom.
   shares(i, j, from, to, columns, into) {
     const { start, duration, kind } = this.spans.columns;
     const kinds = this.kinds.length, scale = columns / (to - from);
@@ -20,7 +20,7 @@ class Shares {
     return into;
   }
 
-  // The same from the table of a long run: the shares of lanes [i, j) added up.
+  // The same from the table of a long run, summed over lanes [i, j).
   resampled(i, j, from, to, columns, into) {
     const kinds = this.kinds.length, cells = this.coarse.length / (kinds * this.names.length);
     for (let c = 0; c < columns; c++) {
@@ -32,7 +32,7 @@ class Shares {
     return into;
   }
 
-  // The mean of each share over a few neighbouring columns: steps narrower than that would only flicker.
+  // Average each share over a few neighbouring columns: narrower steps would only flicker.
   blur(shares, columns, reach) {
     const kinds = this.kinds.length, smooth = new Float32Array(shares.length);
     for (let k = 0; k < kinds; k++) {

@@ -1,8 +1,8 @@
-// Where the spans of a lane lie, and which of them is there at a time. Columns are those of the frame (timeline.py).
+// Finding the spans of a lane, and the span at a time. The columns are those of the frame (timeline.py).
 // Mixed into Timeline (timeline.js), which is `this` here.
 
 class Spans {
-  // Where each lane's spans begin, and how far they reach: spans of a lane may overlap.
+  // Index each lane's first span, and how far its spans reach so far, since they may overlap.
   index() {
     const { start, duration, lane, step } = this.spans.columns;
     const lanes = this.names.length;
@@ -19,23 +19,23 @@ class Spans {
     let far = -Infinity;
     for (let i = 0; i < sent.length; i++) this.landed[i] = far = Math.max(far, arrived[i] < 0 ? sent[i] : arrived[i]);
     this.steps = step;
-    this.digits = Math.max(0, ...new Set(this.spans.labels.map((text) => text.match(/^\d+\D(\d+)$/)?.[1].length ?? 0))); // of ops' numbers
+    this.digits = Math.max(0, ...new Set(this.spans.labels.map((text) => text.match(/^\d+\D(\d+)$/)?.[1].length ?? 0))); // in the longest op number
   }
 
-  // Whether the single spans of the window are here; of a long run only those of one window are.
+  // True if the window's single spans are loaded. Of a long run, only one window's are.
   near() {
     const slack = (this.to - this.from) * 1e-6;
     return !this.coarse || (this.from >= this.exact[0] - slack && this.to <= this.exact[1] + slack);
   }
 
-  // Spans of lane r that touch [from, to): a slice of indices.
+  // The index range of lane r's spans that touch [from, to).
   within(r, from, to) {
     const { start } = this.spans.columns;
     const end = this.first[r + 1], begin = firstWhere(this.first[r], end, (n) => this.reach[n] > from);
     return [begin, firstWhere(begin, end, (n) => start[n] >= to)];
   }
 
-  // The span of lane r at that time, -1 if there is none: work before waiting.
+  // The span of lane r at `time`, work before waiting; -1 if there is none.
   doing(r, time) {
     const { start, duration, kind } = this.spans.columns;
     const [i, j] = this.within(r, time, time + this.instant());
@@ -46,9 +46,9 @@ class Spans {
     return found;
   }
 
-  // s that nobody sees
+  // A time too short to see, in s.
   instant() { return (this.to - this.from) * 1e-5; }
 
-  // Whether it goes on after the end of the run: that is drawn a little way, and never ends.
+  // True if span n continues after the end of the run, which means that it never ends.
   endless(n) { return this.spans.columns.start[n] + this.spans.columns.duration[n] > this.end * (1 + 1e-5); }
 }

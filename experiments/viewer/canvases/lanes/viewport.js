@@ -1,10 +1,10 @@
-// Which stretch of time is in view, `from` to `to`, how far the lanes are scrolled, and how both become px.
+// The visible window of time, `from` to `to`, the scroll position of the lanes, and the conversion of both to px.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
-const SETTLES = 5000; // ms in which a page may still grow above its timeline
+const SETTLES = 5000; // ms during which the page above the timeline may still grow
 
 class Viewport {
-  // The first window: everything if that can be read, otherwise the first steps of the run.
+  // The first window: the whole run if its spans are few enough to read, otherwise its first steps.
   opening() {
     if (this.openAt) return [Math.max(0, this.openAt[0]), Math.min(this.total, this.openAt[1])];
     const { start, duration, step } = this.spans.columns;
@@ -28,8 +28,8 @@ class Viewport {
     this.window(at - part * span, at - part * span + span, true);
   }
 
-  // Show what lies between two times, here and in the timelines that are shown together with this one; and in curves
-  // against time, if the reader has zoomed into them, or does so now.
+  // Show the window between two times, here and in all timelines with the same `together`. Curves over time follow if the
+  // reader has zoomed into them or `zooms` now.
   window(from, to, zooms = false) {
     const span = Math.min(to - from, this.total);
     from = Math.max(0, Math.min(from, this.total - span));
@@ -40,7 +40,7 @@ class Viewport {
     for (const curve of globalThis.lockstepCurves ?? []) curve.led(span > this.total * 0.999 ? null : [from, from + span], zooms);
   }
 
-  // Show what lies between two times, as far as this run goes, and tell nobody.
+  // Show the window between two times, clipped to this run, without updating other canvases.
   see(from, to) {
     const span = Math.min(to - from, this.total);
     this.from = Math.max(0, Math.min(from, this.total - span));
@@ -60,14 +60,15 @@ class Viewport {
     this.later = setTimeout(() => this.say(), 300);
   }
 
-  // What is looked at, for a link: {run, from, to} unless that is what the run opens with, and {why} that is unfolded.
+  // The view, for a link: the run, `from` and `to` unless that is the first window, the pinned wait, and the critical path.
   view() {
     const [from, to] = this.opening(), same = (one, other) => Math.abs(one - other) < (to - from) * 1e-3;
     const window = same(from, this.from) && same(to, this.to) ? {} : { from: this.from, to: this.to };
     return { run: this.run, ...window, why: this.why.unfolded(), critical: this.why.marked };
   }
 
-  // Be where the reader looks, as for one who sent a link; what is above may still grow, until the reader acts.
+  // Scroll the timeline into view for a reader who followed a link, and again while the page above it grows, until the reader
+  // acts.
   comeIntoView() {
     if (globalThis.lockstepArrived) return;
     globalThis.lockstepArrived = true;

@@ -1,8 +1,8 @@
-// The timeline in words: below the lanes, on the card of a span.
+// The timeline in words: the text below the lanes and on a span's card.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
-const MANY = 30000; // spans of a window that are worth asking for
-const NAMED = 8;    // lanes of which each is told by name and by what it does in detail
+const MANY = 30000; // request a window's single spans if it has fewer than this
+const NAMED = 8;    // with at most this many lanes, say in detail what each is doing
 
 class Words {
   say() {
@@ -22,15 +22,15 @@ class Words {
     this.status.textContent = `${chosen}Showing ${where}${unit}${thinned}. ${how}`;
   }
 
-  // What each lane does at the cursor, in words; lanes that do the same are told together.
+  // What each lane is doing at the cursor, in words. Lanes that are doing the same share a phrase.
   told() {
     const time = this.now();
-    const when = this.clock.playing ? [] : [`At ${this.moment()}`]; // played, only the cursor says when: it is drawn more often
+    const when = this.clock.playing ? [] : [`At ${this.moment()}`]; // while playing, only the cursor shows the time, because it is drawn more often
     if (!this.near()) return [...when, "Zoom in to see what each rank is doing."].join(". ");
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
     this.names.forEach((name, r) => {
       const n = this.doing(r, time), does = n < 0 ? "nothing" : this.kinds[kind[n]];
-      const why = this.clock.playing ? "" : this.why.told(n); // too long to be read as it plays, and it would move what is below
+      const why = this.clock.playing ? "" : this.why.told(n); // too long to read while playing, and it would shift what is below
       const detail = n < 0 || !few ? "" : why || (this.spans.labels[label[n]] ?? "");
       const words = detail && detail !== does ? `${does} (${detail})` : does;
       together.set(words, [...(together.get(words) ?? []), name]);
@@ -44,7 +44,7 @@ class Words {
     return `${[...when, ...parts].join(" · ")}.`;
   }
 
-  // Span n in words: whose it is and what; when, and how long.
+  // Span n in words: [whose it is and what, when and how long].
   titled(n) {
     const { start, kind, label, lane, step, marked } = this.spans.columns;
     const name = this.kinds[kind[n]], text = this.spans.labels[label[n]];
@@ -54,6 +54,5 @@ class Words {
     ];
   }
 
-  // How long span n takes, in words.
   lasts(n) { return this.endless(n) ? "does not end" : `takes ${this.inTime(this.spans.columns.duration[n])}`; }
 }
