@@ -58,7 +58,7 @@ def _lanes(pipeline: PipelineSketch) -> bytes:
 
 
 def page() -> None:
-    """Show the layouts for the reader's model and cluster, then the predictions beside what was published."""
+    """Show the layouts for the reader's model and cluster, then the predictions next to the published values."""
     with st.sidebar:
         request, tokens, price = _choose()
     st.markdown("# Plan a training run", anchors=False)

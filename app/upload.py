@@ -253,7 +253,7 @@ def _module() -> None:
 
 
 def _placed(experiment: Experiment) -> Experiment:
-    """Return the experiment on the network and devices chosen on the workbench, or as it is if it cannot run there."""
+    """Return the experiment with the workbench's network and devices, or unchanged if it cannot run with them."""
     state = st.session_state
     if chosen.cluster() != "simulated":
         return experiment

@@ -12,7 +12,7 @@ font-size: 1.05rem; line-height: 1.3; height: 2.2rem; letter-spacing: -0.01em }
 
 
 def shrink_figures() -> None:
-    """Make figures with a ±, or with a number of runs, as narrow as those without."""
+    """Use a smaller font for figures with a ± or a number of runs, so that they fit into the usual width."""
     st.html(SMALLER)
 
 

@@ -84,7 +84,7 @@ def lanes(folder: str, play: bool = False) -> None:
 
 
 def _cause(folder: str) -> None:
-    """Change the settings as the reader has asked by touching the timeline of the run in `folder`."""
+    """Apply the change that the reader requested by touching the timeline of the run in `folder`."""
     if done := components.trouble(st.session_state.get("timeline"), session.load(folder), folder):
         faults.cause(*done)
 

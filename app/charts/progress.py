@@ -61,7 +61,7 @@ def efficiency(shown: list[Shown], workers: tuple[int, ...], loss: float | None)
 
 
 def _line(figure: go.Figure, workers: tuple[int, ...], name: str, values: list[float | None], look, hover: str) -> None:
-    """Add a line over the numbers of workers, with gaps where a value is unknown."""
+    """Add a line with the number of workers on the x axis; unknown values leave gaps."""
     figure.add_scatter(
         x=[str(n) for n in workers], y=np.array(values, np.float32), mode="lines+markers", name=name,
         line={"color": look.colour, "width": 2.2, "dash": look.dash}, marker={"symbol": look.symbol, "size": 8},

@@ -1,4 +1,4 @@
-"""Predicted against published utilisation, a dot for each configuration."""
+"""Predicted against published utilisation, one dot per configuration."""
 
 import numpy as np
 import plotly.graph_objects as go

@@ -204,7 +204,7 @@ def _overlap(was: dict, has: dict) -> bool:
 
 
 def _distance(was: dict, has: dict) -> float:
-    """Return how far apart two accuracies are, in sums of their standard errors; NaN if a run has none."""
+    """Return the difference of two accuracies divided by the sum of their standard errors; NaN if a run has none."""
     errors = [one.get("accuracy_error") for one in (was, has)]
     return math.nan if None in errors else abs(was["accuracy"] - has["accuracy"]) / max(sum(errors), 1e-9)
 

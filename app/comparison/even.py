@@ -61,9 +61,9 @@ def find_changes(before: Run, now: Run) -> dict[str, Changes]:
 
 
 def _best_rate(e: Experiment) -> dict[str, Any]:
-    """Return the best learning rate that is known for an experiment, else that of its method, but {} if it compresses.
+    """Return the experiment's best learning rate if it is known, else its method's default; {} if it compresses.
 
-    A compression may need quite another rate.
+    A compression may need a very different rate.
     """
     if known := best_rate.known_rate(e):
         return {"learning_rate": known}
@@ -88,7 +88,7 @@ def _apply(pair: tuple[Experiment, Experiment], changes: Changes) -> tuple[Exper
 
 
 def _undoing() -> dict[str, Changes]:
-    """Return what undoes each switch that was switched on."""
+    """Return, by switch that is on, the changes that undo it."""
     return st.session_state.setdefault("undoing", {})
 
 

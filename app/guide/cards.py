@@ -108,7 +108,7 @@ def _waiting(run: Run, ranks: Iterable[int]) -> float:
 
 
 def _others(now: Run, before: Run) -> list[int]:
-    """Return the workers that the trouble of `now` does not name."""
+    """Return the workers that are not slowed down or lost by a fault that `now` has and `before` has not."""
     named = _added(now.experiment.slow, before.experiment.slow) + _added(now.experiment.crash, before.experiment.crash)
     return [rank for rank in range(now.experiment.servers, now.experiment.ranks) if rank not in named]
 

@@ -1,4 +1,4 @@
-"""The cards of the first screen, applied to the reader's own run: one asks, its two runs are made, and it explains.
+"""The cards of the first screen, applied to the reader's own run: each asks a question, runs twice, and explains.
 
 A card that makes no sense on the reader's run says so, and shows the standard one.
 """
