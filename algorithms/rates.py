@@ -51,7 +51,7 @@ class Rate:
         return self.rate if workers <= FEW else self.many
 
     def notes(self, workers: int) -> list[str]:
-        """Return notes on training with this many workers at the default rate, for as few steps as in the search."""
+        """Return notes on training with this many workers at the default rate, for as many steps as the search."""
         sparse = TOO_FEW.format(steps=STEPS, few=self.few_loss, best=self.loss)
         crowded = TOO_MANY.format(steps=STEPS, many=self.many_loss, best=self.loss)
         return (

@@ -1,4 +1,4 @@
-"""SlowMo: local SGD whose mean displacement is the gradient of an outer, slow momentum.
+"""SlowMo treats the mean displacement of local SGD as a gradient, and follows it with an outer, slow momentum.
 
 All workers start from x, take `period` local steps, and average their displacements; in units of lr that is a gradient,
 with which x takes a step of momentum beta and slow rate alpha:

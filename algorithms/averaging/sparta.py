@@ -1,4 +1,4 @@
-"""SPARTA averages a small fraction of the parameters after every step, and no gradient.
+"""SPARTA averages a small fraction of the parameters after every step, but no gradients.
 
 Every worker trains on its own. After each step all move the same few parameters S, the same on all ranks, to their
 mean:

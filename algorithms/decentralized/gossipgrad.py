@@ -1,8 +1,8 @@
-"""GossipGraD exchanges with one partner in every step, a different one each time: log2 N steps reach all workers.
+"""GossipGraD averages with one partner per step, a different one each time, and reaches all workers in log2 N steps.
 
 In step t each worker sends to the one 2^k ahead, k = t mod log2 N, and receives from the one 2^k behind
-(dissemination), or exchanges with the one whose rank differs in bit k (hypercube). After each log2 N steps the workers
-change places by a random permutation, the same for all. Exchanged are models or gradients:
+(dissemination), or exchanges with the one whose rank differs in bit k (hypercube). After every log2 N steps a random
+permutation, the same on all ranks, gives the workers new places. They exchange models or gradients:
 
     model       w_i <- w_i - lr g(w_i)        w_i <- (w_i + w_j) / 2
     gradient    w_i <- w_i - lr (g(w_i) + g(w_j)) / 2

@@ -1,4 +1,4 @@
-"""3D parallelism: tensor-parallel within a node, a pipeline across nodes, and replicas of the pipeline share the data.
+"""3D parallelism combines tensor parallelism within a node, a pipeline across nodes, and replicas of that pipeline.
 
 Of N = D S T ranks, T neighbours share a stage by columns and rows (`tensor.py`), S of these groups form a pipeline,
 and D pipelines each take their own samples. A mini-batch goes through a pipeline in M micro-batches, all forward and

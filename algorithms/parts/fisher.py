@@ -33,7 +33,7 @@ LEAST = 1e-10  # smallest rho
 
 
 class Fisher:
-    """F with R (r, D), d (r,), rho. It starts as the multiple of I that has the trace of the first rows."""
+    """F with R (r, D), d (r,) and rho. It starts as a multiple of I, scaled to have the trace of the first rows."""
 
     d: np.ndarray
     rho: float

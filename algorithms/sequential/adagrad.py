@@ -1,4 +1,4 @@
-"""Adagrad slows every coordinate down by the gradients it has already seen.
+"""Adagrad shortens the steps of each coordinate as that coordinate's past gradients add up.
 
     s <- s + g(w)^2        w <- w - lr g / (sqrt(s) + eps)
 

@@ -1,18 +1,18 @@
-"""LARS and LAMB take, in every layer, a step as long as a share of the layer's own weights.
+"""LARS and LAMB scale the step of every layer to a fraction of the norm of the layer's own weights.
 
-In very large batches one rate is too long for some layers and too short for others, since |g| / |w| differs a
+With very large batches, one rate is too high for some layers and too low for others, since |g| / |w| differs a
 hundredfold between them. So each tensor's step is rescaled by its own norm, with g the mean gradient of all workers:
 
     lars    t = eta |w| / (|g| + wd |w|)                     v <- mu v + lr t (g + wd w)        w <- w - v
     lamb    u = adam's direction of g, plus wd w             w <- w - lr (|w| / |u|) u
 
 The factor is 1 where a norm is 0 and, with adapt `matrices`, for biases and other vectors. The rate grows with the
-batch from its base, linearly for lars and by the root for lamb, after a warm-up as in large_batch. Without wd, the loss
-may be multiplied by any number: nothing changes.
+batch from its base, linearly for lars and with the square root for lamb, after a warm-up as in large_batch. Without wd,
+multiplying the loss by a positive number changes nothing.
 
 Price: an all-reduce per step, 2 (N-1) d elements in total by the ring; v, or Adam's two vectors and u. Staleness: none.
-Source: You, Gitman & Ginsburg, arXiv:1708.03888 (LARS, with eta 0.001 and rates as much larger); You et al., ICLR 2020,
-arXiv:1904.00962 (LAMB).
+Source: You, Gitman & Ginsburg, arXiv:1708.03888 (LARS, with eta 0.001 and rates a thousand times as large); You et al.,
+ICLR 2020, arXiv:1904.00962 (LAMB).
 """
 
 from math import sqrt

@@ -1,4 +1,4 @@
-"""Muon steps by the nearest orthogonal matrix, so a matrix has to be seen whole by the rank that owns it.
+"""Muon steps by the nearest orthogonal matrix, so the rank that owns a matrix needs its whole gradient.
 
 Hidden matrices are dealt to the ranks, the largest first, each to the rank with the least work so far. In every step
 
@@ -72,7 +72,7 @@ def worker(comm, task, s=Settings()):
 
 
 def reduce_to_owners(comm, g, owned):
-    """On the owner of each matrix, its part of g becomes the sum over all ranks."""
+    """Sum each matrix's part of g over all ranks, on the rank that owns the matrix."""
     for rank, matrices in enumerate(owned):
         if rank != comm.rank and matrices:
             comm.send(tuple(g[place] for place, _ in matrices), rank)
@@ -86,7 +86,7 @@ def reduce_to_owners(comm, g, owned):
 
 
 def send_to_all(comm, w, owned):
-    """On all other ranks, the owner's part of w takes the place of theirs."""
+    """Copy each matrix in w from its owner to all other ranks."""
     if owned[comm.rank]:
         for rank in range(comm.size):
             if rank != comm.rank:

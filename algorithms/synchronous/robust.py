@@ -1,4 +1,4 @@
-"""Robust aggregation: all workers see all gradients, and take a step that a few liars cannot turn where they like.
+"""Robust aggregation: all workers see all gradients, and combine them so that a few liars cannot steer the step.
 
 Every worker sends its gradient to all others. The last `liars` of them lie, knowing all honest gradients, their mean m
 and, in every coordinate, their standard deviation s; z is the strength of the lie:
