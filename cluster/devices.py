@@ -90,7 +90,7 @@ DEVICES: dict[str, Device] = {
 
 
 def parse_device(text: str) -> Device:
-    """Return the preset of this name, or a device from numbers, "40e9:15e9:1e-6". Raise ValueError for other text."""
+    """Return the preset called `text`, or a device given in numbers, "40e9:15e9:1e-6". Raise ValueError otherwise."""
     if (name := match_name(text, DEVICES)) in DEVICES:
         return DEVICES[name]
     form = "FLOP/s:bytes/s:overhead, for example 40e9:15e9:1e-6 (the last in s)"

@@ -187,7 +187,7 @@ NETWORKS: dict[str, Network] = {
 
 
 def parse_network(text: str) -> Network:
-    """Return the preset of this name, or one link for all ranks from numbers, "4e-5:1.5e9:1e-5".
+    """Return the preset called `text`, or a network with one link for all ranks, such as "4e-5:1.5e9:1e-5".
 
     Three more numbers describe a computer whose processors move the bytes themselves: seconds per byte at each end, and
     latency and bandwidth of a sum. Raise ValueError for other text.

@@ -48,7 +48,7 @@ class ScriptDevice(Device):
 
 
 def parse_script_device(text: str) -> ScriptDevice:
-    """Return the device of this preset, or of three or six numbers. Raise ValueError for other text."""
+    """Return the preset called `text`, or a device given in three or six numbers. Raise ValueError otherwise."""
     if match_name(text, DEVICES) not in DEVICES and text.count(":") != 2:
         flops, bandwidth, overhead, view, call, slow = numbers(text, "device", FORM, (6,), DEVICES)
         basic = parse_device(f"{flops}:{bandwidth}:{overhead}")

@@ -1,4 +1,4 @@
-"""Emulated computing on real ranks: kernels take as long as on the chosen device, or longer by a factor.
+"""Emulated compute on real ranks: kernels take as long as on the chosen device, or longer by a factor.
 
 A rank computes, then waits until the time is up, so that its core is free for other ranks. Eight ranks on two cores
 behave like eight machines as long as their actual computation fits into those cores.

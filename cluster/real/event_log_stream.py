@@ -76,7 +76,7 @@ class StreamedEventLog(EventLog):
             self.spans.append((UPDATE, start, self.mark, self.step, kernel))
 
     def record_blocked(self, start: float, ready: float, label: str) -> None:
-        """Record that this rank was blocked since `start` by a transfer that could not begin before `ready`."""
+        """Record that this rank has been blocked since `start` by a transfer that could not begin before `ready`."""
         self.mark = end = self.clock()
         ready = min(max(start, ready), end)
         if ready > start:

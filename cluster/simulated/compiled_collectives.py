@@ -44,7 +44,7 @@ COMPILED: dict[Callable, Callable[..., Any]] = {
     collectives.reduce_scatter: _piece,
     collectives.barrier: _nothing,
 }
-"""What a rank makes of its vector and the sum of all, in the order of a ring, at the end of each of these."""
+"""The function that computes a rank's result of each collective from its vector and the sum over the ring."""
 
 
 def can_compile(network: Network, faults: Faults) -> bool:

@@ -58,7 +58,7 @@ class Pricer:
         """Do not charge for anything since the last call of `charge`."""
 
     def join(self, time: float | None = None) -> None:
-        """Let the host wait for the default stream, or for an operation that is over at `time`, in s."""
+        """Let the host wait for the default stream, or for an operation that ends at `time`, in s."""
         self.host = max(self.host, self.rank.now if time is None else time)
         self.wait_until(self.host)
 

@@ -41,9 +41,8 @@ class Abandoned(BaseException):
 def watch(done: threading.Event, interrupted: threading.Event, patience: float, look: Callable[[], None]) -> None:
     """Wait until the run is `done`, and call `look()` meanwhile, in this thread. Ctrl-C sets `interrupted`.
 
-    If nothing happens for `patience` seconds (`standstill`), or the run goes on although it was interrupted, end the
-    rank that runs. Raise Blocked or Cancelled if it cannot be ended. An error of `look` ends the run at once, and is
-    then raised.
+    If nothing happens for `patience` seconds (`standstill`), or the run continues after an interrupt, end the running
+    rank. Raise Blocked or Cancelled if it cannot be ended. An error in `look` ends the run at once, and is then raised.
     """
     seen, since, warned, error = (0, 0), _clocks(), False, None
     stopping = False  # whether `since` is the time of the interrupt
@@ -75,10 +74,10 @@ def watch(done: threading.Event, interrupted: threading.Event, patience: float, 
 
 
 def standstill(passed: float, used: float) -> float:
-    """Return how long a rank has made no progress if these seconds have passed, and it used so much CPU time, in s.
+    """Return how long a rank counts as stuck, in s, if it used `used` s of CPU time in the last `passed` s.
 
-    On a busy machine a rank that computes gets only a part of a core, and is slow for no fault of its own. So its CPU
-    time counts, and the time that passes only if it uses next to none: then it waits.
+    On a busy machine, a rank that computes gets only part of a core, and is slow through no fault of its own. So its
+    CPU time counts; real time counts only if it used almost no CPU time, because then it is waiting.
     """
     return used if used > IDLE * passed else passed
 

@@ -135,9 +135,10 @@ def _usual(lanes: Lanes, is_one_program: bool) -> np.ndarray:
 
 
 def _same_on_other_ranks(lanes: Lanes, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (mask, median seconds) of the spans that several ranks have: with one label, step and number in it.
+    """Return (mask, median seconds): which spans several ranks have, and each one's median duration over these ranks.
 
-    The mask leaves out labels that ranks have a different number of times in that step.
+    Spans correspond if label, step and number within the step are equal. The mask leaves out labels that occur on some
+    ranks more often than on others in a step.
     """
     step = lanes.step[spans].astype(int) + 1
     kind = lanes.label[spans].astype(int) * (step.max() + 1) + step

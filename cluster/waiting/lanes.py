@@ -31,7 +31,7 @@ class Messages:
         self.by_sender = np.lexsort([self.sent, self.src])
 
     def into(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """Return the message into each rank that was sent nearest to `time`; -1 if none is near."""
+        """Return, for each rank, the message to it that was sent at `time`, within NEAR; -1 if there is none."""
         at = last(self.ranks, self.dst, self.sent, rank, time + NEAR)
         near = (at >= 0) & (np.abs(self.sent[at] - time) <= NEAR) if len(self.sent) else np.zeros(len(at), bool)
         return np.where(near, at, -1)
