@@ -40,8 +40,8 @@ def export_command(name: str, to: str, out: str | None, runs: str) -> None:
 
 
 def read(to: str, out: str | None = None) -> tuple[str, str | None]:
-    """Return (format, file) for --to and --out. `to` may be a file, whose ending gives the format. Raise ValueError if
-    it does not, or if both are files.
+    """Return (format, file) for --to and --out. `to` may be a file whose ending implies the format. Raise ValueError if
+    the ending implies none, or if both are files.
     """
     if to in FORMS or not any(mark in to for mark in "./\\"):
         return to, out  # the export refuses an unknown format

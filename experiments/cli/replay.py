@@ -81,7 +81,7 @@ def report_replay(name: str, before: Run, again: Run) -> int:
 
 
 def reasons(before: Run, again: Run, others: list[str]) -> Iterator[str]:
-    """Yield reasons why a replay may differ; `others` names what computes differently here."""
+    """Yield reasons why a replay may differ; `others` names what computes differently, such as BLAS kernels."""
     from experiments.runs import difference as compared
 
     if before.experiment.cluster != "simulated":

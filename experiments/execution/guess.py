@@ -1,4 +1,4 @@
-"""Ask the evaluated models of a run what they make of a few held-out samples; this takes no time on its clock.
+"""Ask the evaluated models of a run for guesses on a few held-out samples; this takes no time on its clock.
 
     images   nine of them, of different classes as far as possible: the class of each
     rows     the first few held-out rows of a table: the class of each, or the number

@@ -66,7 +66,7 @@ def _exchanges() -> list[tuple[str, float, float]]:
 
 
 def _overlapped(x: Any) -> Callable[[], float]:
-    """Return a function that computes during an all-reduce of x and returns how much longer that takes, in s."""
+    """Return a function that computes during an all-reduce of x, and returns the extra time that this takes, in s."""
     import torch
     import torch.distributed as dist
 

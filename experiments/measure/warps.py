@@ -123,7 +123,7 @@ class Launch:
 
 
 def watch_kernel(name: str, n: int) -> list[Launch]:
-    """Return the launches of a kernel on about n numbers, simulated. Raise ValueError if n is not in SIZES."""
+    """Simulate a kernel on about n numbers, and return its launches. Raise ValueError if n is not in SIZES."""
     from experiments.measure.kernel_cases import KERNEL_CASES
 
     if n not in SIZES:

@@ -86,7 +86,7 @@ AS_THEY_ARE = (
     *("status", "summary", "environment", "held_out_samples", "target_variance"),
     *("updates", "fatal_loss", "gpus"),
 )
-"""The fields of a Run that run.json contains unchanged."""
+"""The fields of a Run that run.json stores unchanged."""
 
 
 def write(run: Run, folder: Path) -> None:

@@ -53,7 +53,7 @@ class ScriptHeader(BaseModel):
 
 
 AS_THEY_ARE = ("status", "error", "traceback", "environment", "files", "digest")
-"""The fields of a ScriptRun that script.json has unchanged."""
+"""The fields of a ScriptRun that script.json stores unchanged."""
 BY_STEP = ("losses", "logged")
 """The parts of the summary that script.json leaves out, because the tables hold their numbers, perhaps millions."""
 PRINTED = TypeAdapter(list[tuple[int, str]])

@@ -47,7 +47,7 @@ class Fit(BaseModel):
 
     @property
     def doubt(self) -> str:
-        """A sentence on why this fit must not be used and what to do; "" if it may be used."""
+        """A sentence on why this fit cannot be used and what to do; "" if it can."""
         if self.anyway or (self.starved <= STARVED and self.spread <= SPREAD):
             return ""
         return (

@@ -60,7 +60,7 @@ HELD = {
 
 @dataclass(frozen=True)
 class Request:
-    """What a reader asks for. Raise ValueError, when it is planned, for what is not known."""
+    """What a reader asks for. Planning it raises ValueError for unknown names."""
 
     model: str = "llama-3-8b"  # a preset, the path of a Hugging Face config.json, or what to call `config`
     gpus: int = 64

@@ -94,7 +94,7 @@ def same(one: Beginning, other: Beginning) -> bool:
 
 
 def experiment_of(name: str, workload: str, model: str, workers: int = FEW) -> Experiment | None:
-    """Return the experiment at its defaults with the most workers, up to `workers`, that can run, or None."""
+    """Return the experiment at its defaults with the largest possible number of workers up to `workers`, or None."""
     for fewer in range(workers, 0, -1):
         values = {"algorithm": name, "workload": workload, "workers": fewer, "evaluations": 1}
         try:

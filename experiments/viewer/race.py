@@ -135,7 +135,7 @@ def _longer(first: Arrival, second: Arrival) -> str:
 
 
 def picture(shown: Sequence[Shown], target: float) -> Picture:
-    """Return the losses of both runs over time, with the finish across them, on a logarithmic axis since it is low."""
+    """Return both runs' losses over time with a line at the finish; its low loss needs a logarithmic axis."""
     most = max(run.summary["seconds"] for heat in heats(shown) for run in heat)
     drawn = pictures.loss(list(shown), "seconds", True, most)
     unit = most / drawn.x.most

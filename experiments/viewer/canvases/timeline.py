@@ -221,7 +221,11 @@ def shares(run: Run | ScriptRun) -> str:
 
 
 def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:
-    """Return the part of the trace in and around the window that has at most `most` spans, and its start and end, s."""
+    """Return a part of the trace, and its start and end, s.
+
+    It is the window, with as much again on both sides if that is at most `most` spans; without a window, the first
+    `most` spans.
+    """
     start, end = trace.spans["start"], trace.spans["end"]
     if window is None:
         a, b = 0.0, float(start[most])  # spans are sorted by start
