@@ -72,7 +72,7 @@ class Case:
 
     @property
     def compute(self) -> float:
-        """t: seconds in which a rank computes the gradient of its batch."""
+        """t: seconds that a rank takes to compute the gradient of its batch."""
         return self.seconds(self.layers)
 
     @property

@@ -32,7 +32,7 @@ def check(what: str, given: tuple[Any, ...], size: int, vector: Callable[[], int
 
 
 def describe_value(value: Any) -> str:
-    """Return a value as a message quotes it: an array by its type and shape, anything else as its shortened repr."""
+    """Return a value as quoted in messages: an array by its type and shape, anything else as its shortened repr."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
     if isinstance(value, list | tuple | dict) and len(value) > 5:

@@ -1,4 +1,4 @@
-"""A pipeline that never waits, computed on one machine: one mini-batch at a time, on the weights it would meet.
+"""A pipeline that never waits, computed on one machine: one mini-batch at a time, on the weights it would see.
 
 Stage s goes forward with mini-batch b after update b - hops (S-1-s) of its own, and backward after update b:
 

@@ -194,7 +194,7 @@ def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def _numbers(memory: list) -> int:
-    """Return how many numbers are remembered. Raise SolutionError if anything else is."""
+    """Return how many numbers the memory holds. Raise SolutionError if it holds anything else."""
     count = 0
     for thing in memory:
         if isinstance(thing, np.ndarray) and thing.dtype.itemsize <= 8:
