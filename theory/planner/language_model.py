@@ -119,7 +119,7 @@ def find_model(name: str) -> LanguageModel:
 
 
 def from_config(config: Mapping[str, Any]) -> LanguageModel:
-    """Return the model that a Hugging Face `config.json` describes. Raise ValueError for what is not a transformer."""
+    """Return the model that a Hugging Face `config.json` describes. Raise ValueError if it is not a transformer."""
     sizes = {field: _first(config, names) for field, names in CONFIG.items()}
     if missing := [CONFIG[field][0] for field, size in sizes.items() if not size]:
         raise ValueError(f"this config.json does not say {', '.join(missing)}; is it the config of a language model?")

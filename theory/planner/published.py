@@ -55,7 +55,7 @@ class PublishedRows:
         return len(self.rates)
 
     def take(self, rows: np.ndarray) -> "PublishedRows":
-        """Return some of the rows: a mask or indices."""
+        """Return the rows that `rows`, a mask or indices, selects."""
         parts = ("model", "gpu", "layout", "software")
         setup = replace(self.setup, **{name: take_rows(getattr(self.setup, name), rows) for name in parts})
         setup = replace(setup, batch=self.setup.batch[rows])
@@ -158,7 +158,7 @@ def _tried(rows: PublishedRows):
 
 
 def errors(rows: PublishedRows, predicted: np.ndarray) -> Errors:
-    """Compare predictions with what was published."""
+    """Compare predictions with published values."""
     off = predicted / rows.rates - 1
     size = np.abs(off)
     of = utilisation(rows.setup, np.array([predicted, rows.rates]))

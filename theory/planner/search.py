@@ -52,13 +52,13 @@ class Found:
         return self.memory.total / self.setup.gpu.memory
 
     def take(self, rows: np.ndarray) -> "Found":
-        """Return some of the layouts: a mask or indices."""
+        """Return the layouts that `rows`, a mask or indices, selects."""
         layout = take_rows(self.setup.layout, rows)
         return Found(replace(self.setup, layout=layout), take_rows(self.time, rows), take_rows(self.memory, rows))
 
 
 def search(setup: Setup, gpus: int, constants: Constants = FITTED) -> Found:
-    """Return all layouts of `setup`'s model and batch on so many GPUs, the fastest first, whether they fit or not.
+    """Return all layouts of `setup`'s model and batch on `gpus` GPUs, the fastest first, whether they fit or not.
 
     The layout in `setup` is ignored. Raise ValueError if the batch or the model cannot be split so that each GPU has
     work.

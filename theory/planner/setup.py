@@ -125,5 +125,5 @@ def find_gpu(name: str) -> Gpu:
 
 
 def take_rows(part: Any, rows: np.ndarray) -> Any:
-    """Return a dataclass of arrays with some of their elements: a mask or indices."""
+    """Return a dataclass of arrays with only those elements that `rows`, a mask or indices, selects."""
     return replace(part, **{f.name: np.asarray(getattr(part, f.name))[rows] for f in fields(part)})

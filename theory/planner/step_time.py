@@ -138,13 +138,13 @@ class StepPrices:
         return self.tokens * forward / self.bounded, self.tokens * backward / self.bounded
 
     def tensor(self):
-        """Return the seconds of a layer's two all-reduces in one direction that nothing hides."""
+        """Return the exposed seconds of a layer's two all-reduces in one direction."""
         at, gpu = self.setup.layout, self.setup.gpu
         nbytes = 2 * (at.tensor - 1) / at.tensor * 2 * self.tokens * self.setup.model.width
         return 2 * nbytes / (COLLECTIVES * gpu.link) * self._shown()
 
     def context(self):
-        """Return the seconds in which keys and values go round the context-parallel ranks, and nothing hides it."""
+        """Return the exposed seconds in which keys and values travel around the context-parallel ranks."""
         at, gpu = self.setup.layout, self.setup.gpu
         rate = np.where(at.tensor * at.context <= gpu.per_node, gpu.link, gpu.network / gpu.per_node)
         nbytes = (at.context - 1) * self.tokens * 4 * self.setup.model.keys / at.tensor
@@ -164,9 +164,9 @@ class StepPrices:
         return Passes(*parts, again, self.weight_products())
 
     def collective(self, nbytes, groups=1):
-        """Return the seconds in which the replicas gather, or reduce and scatter, so many bytes, each group for itself.
+        """Return the seconds in which the replicas gather, or reduce-scatter, `nbytes` bytes within each group.
 
-        Ranks of a node that are in the same group use all of its network together.
+        Ranks of a node that are in the same group share all of its network.
         """
         gpu, at = self.setup.gpu, self.setup.layout
         ranks = at.replicas / groups
@@ -177,7 +177,7 @@ class StepPrices:
         return np.where(ranks > 1, nbytes * (ranks - 1) / ranks / rate + hops, 0.0)
 
     def between_groups(self, nbytes):
-        """Return the seconds in which the groups all-reduce so many bytes, of which each rank has its shard."""
+        """Return the seconds in which the groups all-reduce `nbytes` bytes, of which each rank has its shard."""
         gpu, at = self.setup.gpu, self.setup.layout
         own, rate = nbytes / at.sharing, COLLECTIVES * gpu.network / gpu.per_node
         return np.where(
