@@ -1,4 +1,4 @@
-"""File formats that cannot be read as tables: recognise them by their first bytes, and tell how to convert them."""
+"""File formats that cannot be read as tables: recognise them by their first bytes, and say how to convert them."""
 
 import io
 import json
