@@ -31,7 +31,7 @@ from pydantic import (
 
 
 class Refusal(ValueError):
-    """An experiment that cannot run; `remedies` are whole numbers for one of its settings that may make it run."""
+    """An experiment that cannot run; `remedies` are values, whole numbers, of one setting with which it may run."""
 
     def __init__(self, message: str, remedies: Iterable[int] = ()):
         super().__init__(message)
