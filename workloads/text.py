@@ -30,7 +30,7 @@ class Settings(DataKnobs):
     """The context and size of the model, and the text that it reads."""
 
     context: int = knob(
-        16, "context length: number of characters the model can look back", ge=2, le=1024, unit="characters"
+        16, "context length: number of characters the model can look back on", ge=2, le=1024, unit="characters"
     )
     width: int = knob(32, "numbers per position", ge=1, le=2048, unit="numbers")
     heads: int = knob(4, "attention heads; they must divide the width", ge=1, le=64, unit="heads")
