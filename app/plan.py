@@ -30,16 +30,16 @@ HELP = {
     "GPU would otherwise be idle (zero bubble).",
     "context": "GPUs over which each sequence is split.",
     "micro": "Sequences in a micro-batch.",
-    "shards": "What data-parallel ranks share out: the optimizer's state, gradients too, or all; full/8: in each of "
-    "eight groups.",
+    "shards": "What data-parallel ranks shard: the optimizer's state, gradients too, or everything; full/8: in each "
+    "of eight groups.",
     "again": "What is recomputed in backward: light is the activation functions only.",
-    "tok/s": "All GPUs together take in as many times more.",
+    "tok/s": "Multiply by the number of GPUs for the throughput of the cluster.",
     "MFU": "The model's FLOPs as a share of the GPU's peak.",
     "memory": "Share of the GPU's memory.",
 }
 LEGEND = (
     "Pipeline 8x5: eight GPUs with five stages each; 8 zb: zero bubble, i.e. gradients of weights are computed while a "
-    "GPU would wait. Shards: what data-parallel GPUs share out (the optimizer's state, gradients too, or all). "
+    "GPU would wait. Shards: what data-parallel GPUs shard (the optimizer's state, gradients too, or all). "
     "Recomputed light: the activation functions only."
 )
 INTRODUCTION = (
@@ -141,7 +141,7 @@ def _pipeline(pipeline: PipelineSketch) -> None:
     if drawn:
         components.timeline(_lanes(pipeline), key="plan_pipeline")
     unit = f"One unit of time is a stage's forward pass, {units.seconds(pipeline.forward)}. " * drawn
-    st.caption(f"{unit}{pipeline.remark} [See and change it on the page of schedules]({_schedule_link(pipeline)}).")
+    st.caption(f"{unit}{pipeline.remark} [View and change it on the schedules page]({_schedule_link(pipeline)}).")
 
 
 def _schedule_link(pipeline: PipelineSketch) -> str:

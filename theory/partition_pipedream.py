@@ -206,7 +206,8 @@ def _check(profile, levels, form, memory, compression, one_stage_per_worker) -> 
         )
     if memory is not None and len(levels) > 1:
         raise ValueError(
-            f"a memory limit works with one level of workers, and here are {len(levels)}; remove it, or give one level."
+            f"a memory limit works with one level of workers, but {len(levels)} were given; remove it, or give one "
+            "level."
         )
     workers, layers = prod(workers for workers, _ in levels), len(profile.layers)
     if one_stage_per_worker and workers > layers:

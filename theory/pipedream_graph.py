@@ -79,7 +79,7 @@ def _chain(names: dict[str, str], edges: Sequence[tuple[str, str]]) -> list[str]
     starts = [node for node in layers if not before[node]]
     if len(starts) != 1:
         what = f"both {starts[0]} and {starts[1]} begin it" if starts else "it is a cycle"
-        raise ValueError(f"the graph is not a chain of layers: {what}; connect its layers in a single row.")
+        raise ValueError(f"the graph is not a chain of layers: {what}; connect its layers in one chain.")
     chain = starts
     while after[chain[-1]]:
         chain += after[chain[-1]]

@@ -32,7 +32,7 @@ TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: 
 def from_csv(content: bytes, file: str) -> Table:
     """Return the table in a text file called `file`: rows of equal length, with or without a header.
 
-    Cells are separated by commas, semicolons, tabs or blanks. Columns from which nothing can be learned are left out,
+    Cells are separated by commas, semicolons, tabs or spaces. Columns from which nothing can be learned are left out,
     with a note. Raise ValueError if it is not a table; if the file has a known format, the message names it and how to
     convert it.
     """
@@ -145,7 +145,7 @@ def _rows(text: str, delimiter: str, file: str) -> Iterator[tuple[int, list[str]
                 if not 2 <= width <= MOST_COLUMNS:
                     raise ValueError(
                         f"{file} has {width:,} column{'s' * (width != 1)}; a table needs 2 to {MOST_COLUMNS:,}, "
-                        "separated by commas, semicolons, tabs or blanks."
+                        "separated by commas, semicolons, tabs or spaces."
                     )
             if len(row) != width:
                 raise ValueError(f"{file}, line {reader.line_num}: {len(row)} cells, but the first row has {width}.")

@@ -84,6 +84,6 @@ ALGORITHM = parameter_server(
     compresses="push",
     equivalences=(
         Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
-        Equivalence("one worker is SGD to rounding", to="sgd", exactness="RND", settings={"period": 4}),
+        Equivalence("one worker is SGD", to="sgd", exactness="RND", settings={"period": 4}),
     ),
 )

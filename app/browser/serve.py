@@ -13,7 +13,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 def workbench(python: str, main: str, words: Sequence[str], **environment: str) -> int:
     """Replace this process with Streamlit, given the file `main` and the options `words`. Exit if its port is taken."""
-    print("lockstep: opening the workbench; Ctrl-C ends it, --server.port N uses port N", flush=True)
+    print("lockstep: opening the workbench; Ctrl-C stops it, --server.port N uses port N", flush=True)
     return become([python, "-m", "streamlit", "run", main, *words], **environment)
 
 

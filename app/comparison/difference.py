@@ -51,7 +51,7 @@ def between(before: Run, now: Run, other: str = BEFORE) -> str:
     if same_model(before, now):
         parts.append("the same model, bit for bit")
     elif not diverged and same_to_rounding(before, now):
-        parts.append("the same model to rounding")
+        parts.append("the same model up to rounding")
     elif not diverged:
         told = "the accuracies differ by no more than their standard errors"
         parts += [_loss(was, has, not cut), told * _overlap(was, has)]

@@ -34,7 +34,7 @@ FIGURES = (
     ("copies", "Weights held", figure, "most on one rank: versions still needed, and stages held twice"),
     ("versions", "Versions alive", figure, "most of one stage: the newest, and those that a backward will still read"),
     ("delay", "Delay", figure, "most updates between the weights a gradient's forward read and its own update"),
-    ("path_ops", "Ops on the critical path", figure, "outlined: none of them can take longer unnoticed"),
+    ("path_ops", "Ops on the critical path", figure, "outlined: if any of them takes longer, so does the step"),
     ("path_links", "Links on the critical path", figure, "number of transfers between ranks"),
 )
 """The rows of the table: name in the summary, label, words, meaning."""

@@ -11,7 +11,7 @@ from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS
 from experiments.specification.experiment import Experiment, coding_settings, settings_of
 
 FIRST = 2  # settings of an algorithm that are shown before the others are folded away
-EXACTNESS = {"BIT": "bit for bit", "RND": "to rounding"}
+EXACTNESS = {"BIT": "bit for bit", "RND": "up to rounding"}
 LATE = {
     "delay": ("Gradients late by a fixed lag", "delayed"),
     "period": ("Models averaged once per period", "local_sgd"),

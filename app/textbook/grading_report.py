@@ -48,7 +48,8 @@ def _timelines(kept: dict[str, dict], key: str) -> None:
     st.markdown("### Your timeline and the textbook's" if both else "### Your timeline", anchors=False)
     if not both:
         st.caption(
-            "The textbook's appears next to it once you have earned every mark: earlier, it would give away the answer."
+            "The textbook's appears next to it once you have earned every mark; until then, it would give away the "
+            "answer."
         )
     for number, (whose, frame) in enumerate(_frames(kept).items()):
         st.caption(capital(whose))

@@ -34,7 +34,7 @@ def shared_store(variables: Mapping[str, str], seconds: float) -> Any:
     rank, master, port = variables["RANK"], variables["MASTER_ADDR"], variables["MASTER_PORT"]
     if not master:
         raise ValueError(
-            f"Open MPI started {variables['WORLD_SIZE']} ranks on several computers but does not tell where rank 0 is; "
+            f"Open MPI started {variables['WORLD_SIZE']} ranks on several computers but does not say where rank 0 is; "
             "add mpirun -x MASTER_ADDR=HOST, with the first of the hosts."
         )
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun already serves a store

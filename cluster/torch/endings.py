@@ -50,7 +50,7 @@ def _stop(number: int, line: str, is_cancelled: bool) -> ClusterError:
     if is_cancelled:
         return Cancelled(f"cancelled while rank {number} was at {line}")
     return Blocked(
-        f"rank {number} has run for too long without an operation of torch; it was last seen at {line}. Check it for "
+        f"rank {number} has run for too long without a torch operation; it was last seen at {line}. Check it for "
         "an endless loop, or for work done by other libraries."
     )
 

@@ -17,7 +17,7 @@ PATIENCE = 60.0  # s without progress, in which a rank computes or waits, after 
 
 
 class Blocked(ClusterError):
-    """A rank has run for too long without an operation of torch, so that no other rank can run."""
+    """A rank has run for too long without a torch operation, so that no other rank can run."""
 
 
 class StillRunning(BaseException):
@@ -97,8 +97,8 @@ def _give_up(stopping: bool) -> ClusterError:
         return Cancelled(f"cancelled while {where} blocks; this process cannot simulate again")
     if StillRunning.raised:
         return Blocked(
-            f"{where} has run for too long without an operation of torch, and catches what should end it: catch "
-            "Exception rather than everything. This process cannot simulate again."
+            f"{where} has run for too long without a torch operation, and catches the exception that should end it; "
+            "catch Exception, not BaseException. This process cannot simulate again."
         )
     return Blocked(
         f"{where} blocks in C++, so no rank can run. Waiting outside torch.distributed is not simulated; use its "

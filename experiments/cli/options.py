@@ -130,7 +130,7 @@ class ExperimentCommand(SectionedCommand):
             ctx.fail(f"Got unexpected extra argument{'s' * (len(extra) > 1)}: {' '.join(extra)}.")
         several = ",".join([name, *extra])
         if self.many:
-            ctx.fail(f"Several algorithms are separated by commas, without blanks: write {several}.")
+            ctx.fail(f"Several algorithms are separated by commas, without spaces: write {several}.")
         ctx.fail(f"{self.name} takes one algorithm, but {several} were given; sweep {several} runs them all.")
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -176,7 +176,7 @@ def _refuse_blanks(args: Sequence[str]) -> None:
     """Raise ValueError for values separated by a blank: `--workers 1, 2`."""
     for before, word in pairwise(args):
         if before.endswith(",") and not word.startswith("-"):
-            raise ValueError(f"{before} {word} contains a blank; separate values with commas only: {before}{word}.")
+            raise ValueError(f"{before} {word} contains a space; separate values with commas only: {before}{word}.")
 
 
 def _owners(knob: str) -> str:

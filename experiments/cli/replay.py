@@ -69,9 +69,8 @@ def report_replay(name: str, before: Run, again: Run) -> int:
         say(wrap(told, "  "))
         return 0
     if others and (alike := compared.alike_until(before, again)):
-        told = (
-            f"equal up to rounding in the first {alike} of {len(before.losses['loss'])} losses, then apart: {differs}"
-        )
+        of = len(before.losses["loss"])
+        told = f"equal up to rounding in the first {alike} of {of} losses, then different: {differs}"
         say(wrap(f"{'; '.join(others)}; {told}.", "  "))
     else:
         say(wrap(f"different: {differs}.", "  "))

@@ -99,12 +99,12 @@ def _unobeyed(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
 
 
 _TOO_LATE = (
-    "Rank {rank} had finished at {end:.4g} s, before it should {what} at {at:.4g} s; make the run longer, or choose an "
-    "earlier time."
+    "Rank {rank} had finished at {end:.4g} s, before it was due to {what} at {at:.4g} s; make the run longer, or "
+    "choose an earlier time."
 )
 _BACK_TOO_LATE = (
-    "Rank {rank} should restart at {back:.4g} s, restarted at {came:.4g} s, and took no further step because the run "
-    "was over; make the run longer, or choose an earlier time."
+    "Rank {rank} was due to restart at {back:.4g} s. It restarted at {came:.4g} s and took no further step because the "
+    "run was over; make the run longer, or choose an earlier time."
 )
 _BARRIERS = (
     "The {} messages of this run have no payload: ranks only use them to wait for each other. They paid the network's "

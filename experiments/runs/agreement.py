@@ -30,13 +30,13 @@ class Agreement(NamedTuple):
 
     verdict   "bits": the final models are equal; "rounding": no difference exceeds rounding; "parted": a loss
               differs at once by more; "grown": differences grew past rounding gradually, or from one that had already
-              grown; "longer": equal to rounding for as long as the shorter run lasts
-    samples   number of samples over which losses are equal to rounding
+              grown; "longer": equal up to rounding for as long as the shorter run lasts
+    samples   number of samples over which losses are equal up to rounding
     update    the first update, counted from 1, whose loss is not; None if there is none, or if the runs' updates have
               different samples
     apart     the largest difference of losses, as a share of the largest loss so far
     models    the largest difference of the final models, as a share of their largest weight; None if one has none
-    ended     True if only the final models differ: every training loss is equal to rounding
+    ended     True if only the final models differ: every training loss is equal up to rounding
     """
 
     verdict: Verdict
@@ -103,19 +103,19 @@ def verdict(found: Agreement) -> str:
     if found.verdict == "rounding":
         return f"the same training: {apart or f'losses differ by at most {found.apart:.0e}'}, which is rounding"
     if found.verdict == "longer":
-        return f"the same training, to rounding, for {found.samples:,} samples; then only one of them continues"
+        return f"the same training, up to rounding, for {found.samples:,} samples; then only one of them continues"
     if found.ended:
-        return f"the same losses, to rounding, in all updates, but a different model at the end: {apart}"
+        return f"the same losses, up to rounding, in all updates, but a different model at the end: {apart}"
     if found.verdict == "grown":
         return (
-            f"the same, to rounding, for {found.samples:,} samples; then the difference grows to "
+            f"the same, up to rounding, for {found.samples:,} samples; then the difference grows to "
             f"{units.share(found.apart)} of the loss. Either training amplified rounding, which --precision float64 "
             "makes a billion times smaller, or their settings differ slightly"
         )
     if not found.samples:
         return "not the same training: they part at the first update"
     where = f"at update {found.update:,}" if found.update else f"after {found.samples:,} samples"
-    return f"not the same training: they part {where}, and are equal to rounding before it"
+    return f"not the same training: they part {where}, and are equal up to rounding before it"
 
 
 def _both_ended(a: Run, b: Run) -> bool:

@@ -24,7 +24,7 @@ def trained_on(run: Run) -> list[str]:
         return []
     all_others = len(left) > 1 and left == workers(run.experiment) - lost.keys()
     who = f"the other {len(left)} workers" if all_others else join_words(f"rank {rank}" for rank in sorted(left))
-    return [f"{who} went on without {'it' if len(lost) == 1 else 'them'}"]
+    return [f"{who} continued without {'it' if len(lost) == 1 else 'them'}"]
 
 
 def explain_stop(run: Run) -> str:

@@ -151,7 +151,7 @@ def read_batch(text: str, sequence: int) -> int:
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmM]?)(?:[- ]?(tokens?|sequences?))?\s*", text)
     if not found or float(found[1]) <= 0:
-        raise ValueError(f"batch is {text[:40]!r}; write sequences, 512, or tokens, 4M-tokens.")
+        raise ValueError(f"batch is {text[:40]!r}; write sequences, such as 512, or tokens, such as 4M-tokens.")
     number, letter, noun = float(found[1]), found[2].lower(), (found[3] or "sequences").rstrip("s")
     power = {"": 0, "k": 1, "m": 2}[letter]
     count = number * 1000**power

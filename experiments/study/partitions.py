@@ -131,7 +131,7 @@ def stage_costs(profile: Profile, plan: Partition, study: Study) -> str:
             words.append(f"{stage}{kind}={cost if cost >= LEAST else 0:.3g}")
     text = " ".join(words)
     if len(text) > LONGEST_COSTS:
-        raise ValueError(f"the costs of {len(plan.stages)} stages are too long as text; use fewer ranks.")
+        raise ValueError(f"the costs of {len(plan.stages)} stages do not fit into one line of text; use fewer ranks.")
     return text
 
 

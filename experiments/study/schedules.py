@@ -93,7 +93,7 @@ SETTINGS = {
 class Plan(Knobs):
     """A schedule, its number of ranks, and its costs."""
 
-    schedule: str = knob("1f1b", "the schedule by name, or own")
+    schedule: str = knob("1f1b", "name of the schedule; own for your own ops")
     ranks: int = knob(4, "ranks", ge=1, le=256)
     chunks: int = knob(8, "micro-batches of the mini-batch, or of the stream", ge=1, le=4096)
     options: dict[str, Any] = knob({}, "the schedule's own settings")

@@ -20,7 +20,7 @@ LEAST_SHOWN = 0.0005  # smallest share of the time that is not shown as 0.0 %
 LONGER = 1.25  # times the median at which a rank counts as computing longer than the others
 MOST_LOGGED = 6  # names of logged values in the summary
 
-NO_TIME = "nothing in the script took virtual time: it calls no operation of torch"
+NO_TIME = "nothing in the script took virtual time: it calls no torch operation"
 
 
 def heading(experiment: ScriptExperiment) -> str:

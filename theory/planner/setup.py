@@ -101,7 +101,7 @@ class Layout:
 
     @property
     def sharing(self):
-        """The number of ranks that share out what is sharded."""
+        """The number of ranks over which the sharded state is divided."""
         return self.replicas / self.groups
 
 

@@ -145,7 +145,7 @@ def _described(run: Run | ScriptRun, shape: str, names: list[str], servers: int,
     middle = names[0] if servers == 1 else units.count_with_noun(run.experiment.servers, "server")
     many = run.trace.ranks - run.experiment.servers
     stand = f" {SHAPES[shape].format(servers=middle)}" if many > 1 or servers else ""
-    grouped = f", drawn as {len(names)} since they are many" if len(names) < run.trace.ranks else ""
+    grouped = f", drawn as {len(names)} because there are so many" if len(names) < run.trace.ranks else ""
     wired = units.count_with_noun(wires, "wire") if wires else "no wires"
     beads = ", and beads on the wires are messages" if wires else ""
     memory = f" A bar next to each shows the memory it holds, at most {units.size(most)}." if most else ""

@@ -435,7 +435,7 @@ def test_what_an_algorithm_becomes_in_special_cases_stands_under_its_idea(page, 
     stored(Experiment())
     badge = next(element for element in page().markdown if "badge" in element.value)
     assert badge.value.startswith(":small[Special case:]") and badge.value.endswith("one worker is SGD]")
-    assert "N workers are SGD with N times the batch: to rounding" in badge.proto.help
+    assert "N workers are SGD with N times the batch: up to rounding" in badge.proto.help
 
 
 def test_the_other_meanings_of_delay_lead_to_algorithms_that_have_them(page, stored):

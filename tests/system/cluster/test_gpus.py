@@ -80,7 +80,7 @@ def test_ranks_keep_the_contract_over_nccl():
 
 
 def expect_the_same(e: Experiment, got: np.ndarray) -> None:
-    """A model from GPUs is that of the simulated cluster, to rounding."""
+    """A model from GPUs is that of the simulated cluster, up to rounding."""
     want = run(e).parameters
     assert np.abs(got - want).max() < 1e-3 * np.abs(want).max()
 

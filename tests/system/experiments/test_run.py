@@ -137,7 +137,7 @@ def test_an_asynchronous_run_survives_a_lost_worker():
 def test_a_fault_that_comes_after_the_rank_is_done_is_said_to_have_had_no_effect(values):
     (note,) = [note for note in run(small("easgd", **values)).notes if "Rank 1 had finished" in note]
     assert re.search(
-        r"Rank 1 had finished at [\d.e-]+ s, before it should (be lost|pause) at 50 s; make the run longer", note
+        r"Rank 1 had finished at [\d.e-]+ s, before it was due to (be lost|pause) at 50 s; make the run longer", note
     )
 
 

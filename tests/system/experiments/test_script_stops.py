@@ -76,4 +76,4 @@ def test_a_rank_that_blocks_in_c_or_catches_everything_is_ended_with_its_line(tm
     ):
         done = subprocess.run([sys.executable, path, *arguments], env=environment, capture_output=True, text=True)
         assert done.stdout.startswith(words) and len(done.stdout.splitlines()) == 1, done.stdout
-        assert ("catches what should end it" in done.stdout) == ("catch" in arguments), done.stdout
+        assert ("catches the exception that should end it" in done.stdout) == ("catch" in arguments), done.stdout

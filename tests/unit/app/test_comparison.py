@@ -213,7 +213,7 @@ def test_plain_sgd_needs_no_mention_in_a_name_beside_another_update():
 
 def test_where_one_curve_hides_the_other_that_is_said_and_time_is_offered_if_it_parts_them(state):
     gpipe, other = pipeline("gpipe"), pipeline("zb_h1")
-    assert not difference.same_model(gpipe, other), "equal to rounding only"
+    assert not difference.same_model(gpipe, other), "equal up to rounding only"
     assert difference.learned_alike(gpipe, other) and "choose *time*" in in_words._covered(gpipe, other)
     assert not in_words._covered(gpipe, gpipe), "the same run, clock and all, as has been said"
     state.axis = "seconds"

@@ -1,4 +1,4 @@
-"""Agreement of runs: one training to the bit, to rounding, or up to where they part."""
+"""Agreement of runs: one training to the bit, up to rounding, or up to where they part."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Differences of runs: to the bit, to rounding, and what they were computed with."""
+"""Differences of runs: to the bit, up to rounding, and what they were computed with."""
 
 from dataclasses import replace
 

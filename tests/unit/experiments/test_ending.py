@@ -51,14 +51,14 @@ def test_the_only_worker_that_is_lost_ends_the_run():
 def test_of_several_workers_lost_each_is_named_and_only_those_that_trained_since_went_on():
     done = lost("asgd", "1:0.001,2:0.002,3:0.001")
     assert done.status == "finished" and not explain_planned_loss(done)
-    assert [note for note in done.notes if "went on" in note] == ["rank 4 went on without them"]
+    assert [note for note in done.notes if "continued" in note] == ["rank 4 continued without them"]
     (note,) = [note for note in lost("asgd", "2:0.001").notes if "went on" in note]
-    assert note == "the other 3 workers went on without it"
+    assert note == "the other 3 workers continued without it"
 
 
 def test_a_worker_that_comes_back_is_one_that_went_on():
     done = lost("asgd", "1:0.001,2:0.001,3:0.001,4:0.001-0.002")
-    assert done.status == "finished" and "rank 4 went on without them" in done.notes
+    assert done.status == "finished" and "rank 4 continued without them" in done.notes
     everybody = lost("asgd", "1:0.001-0.002,2:0.001-0.002,3:0.001-0.002,4:0.001-0.002")
     assert everybody.status == "finished" and not any("went on" in note for note in everybody.notes)
 

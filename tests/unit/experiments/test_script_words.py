@@ -111,7 +111,7 @@ def test_shares_of_a_single_rank_are_no_average():
         ({"messages": 0}, "A step takes 100 ms; no rank sends anything, so each works alone."),
         ({"steps": 0}, "The run takes 1 s; no rank keeps the others waiting"),
         ({"waits": [WaitFor(0, "send", "", 0.01, 1)]}, "no rank keeps the others waiting"),
-        ({"seconds": 0.0}, "it calls no operation of torch"),
+        ({"seconds": 0.0}, "it calls no torch operation"),
         ({"status": "failed"}, "The script failed after 10 steps."),
         ({"status": "failed", "steps": 0}, "The script failed after 1 s of virtual time."),
         ({"status": "cancelled", "steps": 1}, "The script was stopped after 1 step."),

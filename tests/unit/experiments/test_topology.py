@@ -95,4 +95,4 @@ def test_a_picture_of_machines_counts_them_and_not_the_groups_that_it_draws(made
     assert said(algorithm="sgd", workers=1).startswith("1 machine, no wires. Machines fill while they compute, at the")
     assert said(workers=2).startswith("2 machines in a line, 1 wire.")
     many = said(algorithm="asgd", workers=40)
-    assert many.startswith(f"40 machines around server 0, drawn as {DRAWN} since they are many, ")
+    assert many.startswith(f"40 machines around server 0, drawn as {DRAWN} because there are so many, ")

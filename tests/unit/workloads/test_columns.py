@@ -28,7 +28,7 @@ def test_a_word_that_elsewhere_marks_missing_cells_is_a_word_among_words():
 
 @pytest.mark.parametrize("cells", [["nan"] * 4, ["1e400", "nan", "inf", ""]])
 def test_a_column_without_any_number_that_counts_is_left_out_with_its_reason(cells):
-    with pytest.raises(Unusable, match=r"x was left out: none of its cells is a number up to 1e\+100; one is '"):
+    with pytest.raises(Unusable, match=r"x was left out: no cell is a number of at most 1e\+100; one is '"):
         read(*cells)
 
 
