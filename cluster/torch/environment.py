@@ -78,7 +78,7 @@ class Lines:
         return not current() and self.stream.isatty()
 
     def __getattr__(self, name: str) -> Any:
-        if name == "stream":  # a copy under construction has none yet, and would ask itself for it for ever
+        if name == "stream":  # a copy that is being made has none yet; looking it up here would never end
             raise AttributeError(name)
         return getattr(self.stream, name)
 

@@ -30,13 +30,13 @@ from experiments.runs.summary import summarise
 from tracing import Trace
 from workloads import file_formats, own_module
 
-MOST_BYTES = 10_000_000  # bytes of one file as it comes, and of all together
+MOST_BYTES = 10_000_000  # bytes of the uploaded files together, before unpacking
 MOST_UNPACKED = 100_000_000  # of a run when it is unpacked
 MOST_FILES = 40  # in a zip
 MOST_ROWS = 1_000_000  # of one table
 MOST_RANKS = 1024
-MOST_WORDS = 10_000  # labels; of them and of quantities and remarks, the characters of each:
-LONGEST = 2000
+MOST_WORDS = 10_000  # labels, quantities and remarks of a run
+LONGEST = 2000  # characters of each of these
 MOST_QUANTITIES = 30
 ABANDONED = 3600  # s after which an upload that was not read is removed
 FILES = ("run.json", "parameters.npy", guesses.FILE, *(f"{table}.parquet" for table in run_files.TABLES))

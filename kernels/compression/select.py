@@ -80,7 +80,7 @@ def _write(values, index, counts, v, numbers, sign_off, cut, ties, share):
         magnitude = numbers[i] & sign_off if i < v.size else -1
         is_above = scan(int32(magnitude > cut), above_until)
         is_equal = scan(int32(magnitude == cut), equal_until)
-        ties_until = equal + is_equal if equal + is_equal < ties else ties  # and as many are taken
+        ties_until = equal + is_equal if equal + is_equal < ties else ties  # ties selected so far
         place = above + is_above + ties_until - 1
         if (magnitude > cut or (magnitude == cut and equal + is_equal <= ties)) and place < index.size:
             index[place], values[place] = i, v[i]

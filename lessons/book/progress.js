@@ -1,5 +1,5 @@
 // A reader's progress in the browser's storage: the rules of lessons/progress.py and lessons/returning.py.
-// A plain script: it defines `progress`, whatever page or component it stands in.
+// A plain script, not a module: it defines `progress` in any page or component that includes it.
 const progress = (() => {
   const KEY = "lockstep-progress";
   const INTERVALS = [1, 3, 7, 21, 60];
@@ -10,7 +10,7 @@ const progress = (() => {
   const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
   const question = (a) => `${a.chapter}.${a.item}`;
 
-  /** Return all that is in either: no answer is lost, the best score counts, and places are those of `other`. */
+  /** Return both documents as one: no answer is lost, the best score counts, and places of `other` take precedence. */
   function merge(one, other) {
     const answers = new Map([...other.answers, ...one.answers].map((a) => [identity(a), a]));
     const scores = { ...one.scores };
@@ -30,16 +30,16 @@ const progress = (() => {
     };
   }
 
-  /** Return what is stored. Throws where there is no storage, or another version of the document in it. */
+  /** Return what is stored. Throw if there is no storage, or if it has another version of the document. */
   function read() {
     let stored = null;
     const text = localStorage.getItem(KEY);
-    try { stored = JSON.parse(text); } catch { /* what is no JSON is nobody's work */ }
+    try { stored = JSON.parse(text); } catch { /* text that is not JSON contains no progress */ }
     if (stored && stored.lockstep !== 1) throw new Error("progress of another version is stored");
     return merge(EMPTY, { ...EMPTY, ...stored });
   }
 
-  /** Merge a document into what is stored, whose places stay, and whose name unless the reader is `renamed`; return both. */
+  /** Merge a document into what is stored, and return that. Stored places stay, and the name too unless `renamed`. */
   function keep(document, renamed = false) {
     const merged = merge(document, read());
     if (renamed) merged.reader = document.reader;
@@ -47,7 +47,7 @@ const progress = (() => {
     return merged;
   }
 
-  /** Store where the reader is: the last place in the document. */
+  /** Store where the reader is, as the last place in the document. */
   function arrive(chapter, anchor) {
     const stored = read();
     if (stored.places[chapter] === anchor && Object.keys(stored.places).at(-1) === chapter) return;

@@ -40,7 +40,7 @@ class Reachable:
 @functools.cache
 def python() -> Reachable:
     """Return the files that belong to this Python and its NumPy."""
-    import greenlet  # which a browser has not
+    import greenlet  # imported here because it does not exist in a browser
 
     libraries = _libraries()
     folders = [str(Path(os.__file__).parent), *(path for path in sys.path if path.endswith("lib-dynload")), *libraries]

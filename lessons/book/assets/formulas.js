@@ -7,7 +7,7 @@ const typeset = (root) => {
     join(element);
   }
 };
-// Keep the punctuation behind a short formula on its line: a browser would break the line between the two.
+// Keep the punctuation after a short formula on the same line: a browser would break the line between the two.
 function join(formula) {
   const mark = formula.nextSibling?.nodeType === Node.TEXT_NODE && formula.nextSibling.data.match(/^[.,;:!?)]+/)?.[0];
   if (!mark || formula.classList.contains("block") || formula.querySelectorAll(".katex-base").length > SHORT) return;

@@ -19,12 +19,12 @@ menu.addEventListener("click", () => unfold(!root.classList.contains("menu-open"
 document.querySelector("#contents").addEventListener("click", (event) => { if (event.target.closest("a")) unfold(false); });
 addEventListener("keydown", (event) => { if (event.key === "Escape") unfold(false); });
 
-// ---- what is open: the text goes on behind a prediction when it was answered or passed
+// ---- what is open: the text after a prediction is shown once the reader has answered it or passed
 
 const parts = [...document.querySelectorAll(".part")];
 const gate = document.querySelector(".everything input");
 
-// The question before which the text ends for now; null if all is open.
+// The question after which the text is still hidden; null if all text is shown.
 function barrier() {
   if (!gate || gate.checked) return null;
   const behind = parts.at(-1)?.dataset.behind?.split(" ") ?? [];
@@ -43,14 +43,14 @@ function open() {
   }
 }
 
-// Whether an element is in an open part, or in none; undefined if there is no element.
+// Whether an element is shown: it is in an open part, or in no part and not closed; undefined if there is no element.
 function visible(element) {
   if (!element) return undefined;
   const part = element.closest(".part");
   return part ? gate.checked || part.classList.contains("open") : !(root.classList.contains("closed") && element.closest(".quiz, .exercise"));
 }
 
-// A link to what is not open yet leads to the question that opens it; one into a fold opens that.
+// A link to hidden text leads to the question that opens it; a link into a fold opens the fold.
 function arrive() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (visible(target) === false) return barrier()?.scrollIntoView();
@@ -98,9 +98,9 @@ if (line && head && !location.hash) {
 }
 if (heads.length) addEventListener("scroll", () => { waiting ||= setTimeout(look, 200); }, { passive: true });
 
-// ---- paper: as wide as a sheet, dark on white, pictures drawn anew for it and before the browser takes its own of them
+// ---- printing: as wide as a sheet, dark on white; canvases are drawn again for it, before the browser copies them
 
-// Canvases draw in the next frame, at the screen's resolution; a print is taken in this one, at three times as many dots.
+// Let canvases draw at once, at three times the dots: they usually draw in the next frame, too late for printing.
 function atOnce(act) {
   const later = window.requestAnimationFrame;
   window.requestAnimationFrame = (draw) => { draw(performance.now()); return 0; };

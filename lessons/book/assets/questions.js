@@ -1,4 +1,4 @@
-// Questions: asked with numbers drawn now, answered, explained, and asked again. An answer of an earlier visit is shown.
+// Questions: asked with one of their cases at random, answered, explained and asked again. An earlier answer is shown.
 for (const box of document.querySelectorAll(".question")) {
   const { chapter, item: name, place } = box.dataset, item = reader.data.items[`${chapter}.${name}`];
   const form = box.querySelector("form"), told = box.querySelector(".told"), complaint = box.querySelector(".complaint");
@@ -23,7 +23,7 @@ for (const box of document.querySelectorAll(".question")) {
     paper?.classList.remove("answered");
   }
 
-  // Another case than the last one, where there is another. A prediction begins with one that surprises.
+  // Ask another case than the last one, if there is one. A prediction begins with a `first` case: its answer surprises.
   function redraw(before) {
     const others = item.cases.filter((one) => one !== before && (before || place !== "predict" || one.first));
     ask(others.length ? others[Math.floor(Math.random() * others.length)] : item.cases[0]);

@@ -1,5 +1,5 @@
-// The reader of this page: what is known of them, kept in the browser's storage by progress.js; lost with the page where
-// there is no storage.
+// What this page knows about its reader. progress.js keeps it in the browser's storage; without storage, it is lost
+// when the page closes.
 const reader = (() => {
   const chapter = document.body.dataset.chapter ?? "";
   const data = JSON.parse(document.getElementById("data")?.textContent ?? "{}");

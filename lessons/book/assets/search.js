@@ -1,4 +1,4 @@
-// Search over all chapters. The index is a script, read when the field is first used: pages on a disk may not fetch.
+// Search in all chapters. The index is a script, loaded when the field is first used: a page from disk cannot fetch.
 (() => {
   const field = document.getElementById("search"), list = document.getElementById("found");
   const SHOWN = 12, AROUND = 70;
@@ -74,7 +74,7 @@
     say("Nothing found. Did you mean ", button, "?");
   }
 
-  // The word of the book that one gets to with the fewest letters changed, two at most; "" if there is none.
+  // Return the book's word that differs by the fewest letters, at most two; "" if there is none.
   function nearest(word) {
     const known = new Set(index.flatMap((one) => one.plain.match(/[\p{L}\p{N}]{3,}/gu) ?? []));
     let best = "", least = 3;
@@ -95,7 +95,7 @@
     return row.at(-1);
   }
 
-  // What stands around the first of the words, the words marked.
+  // Return the text around the first of the words, with the words marked.
   function around(text, words) {
     const plain = text.toLowerCase(), at = Math.max(0, Math.min(...words.map((word) => plain.indexOf(word)).filter((n) => n >= 0), text.length));
     const from = at === text.length ? 0 : Math.max(0, text.lastIndexOf(" ", Math.max(0, at - AROUND / 2)));

@@ -1,5 +1,5 @@
-// Terms of the glossary: where one is focused or tapped, its meaning stands below it, inside the window, with the way to
-// the glossary. On hover the browser tells it.
+// Terms of the glossary: when one is focused or tapped, its meaning appears below it, inside the window, with a link to
+// the glossary. When the pointer is over one, the browser shows its title.
 (() => {
   const box = document.createElement("span"), words = document.createElement("span"), link = document.createElement("a");
   box.className = "meaning-of";

@@ -1,8 +1,8 @@
-// What a page asks Python in a Web Worker: `lockstep.live.ask({do, ...})`. The first request loads all of it.
-// A worker that takes longer than it may, or whose memory has grown, is ended; the next request starts another.
+// Ask Python in a Web Worker: `lockstep.live.ask({do, ...})`. The first request loads Python.
+// A worker that exceeds its time limit, or whose memory has grown too large, is ended; the next request starts another.
 window.lockstep ??= {};
 lockstep.live = (() => {
-  const LARGEST = 700e6; // bytes of memory with which a worker is started again
+  const LARGEST = 700e6; // bytes of memory above which a worker is ended
   const { parts: count, bytes } = reader.data.live;
   const parts = [];
   let worker = null, starting = null, last = 0, heap = 0, about = "", unstarted = () => {};
@@ -10,7 +10,7 @@ lockstep.live = (() => {
 
   const possible = "Suspending" in WebAssembly && "DecompressionStream" in window;
 
-  // What the start is at goes to all who wait for it, and to those who come later.
+  // Every request that waits for the start hears how far it is, also one that comes later.
   const hearing = new Set();
   let doing = "";
   function say(words) {
@@ -31,7 +31,7 @@ lockstep.live = (() => {
     });
   }
 
-  // Scripts, one after another, so that no reading of one holds up the page; `arrived(part, share)` is called at once.
+  // Load scripts one after another, so that none keeps the page busy for long; call `arrived(part, share)` after each.
   async function load(arrived) {
     for (let number = 0; number < count; number++) {
       if (!parts[number]) await script(`assets/live/${number}.js`);
@@ -75,10 +75,10 @@ lockstep.live = (() => {
     };
   }
 
-  /** Load Python and start it, unless that was done: pages do so when they expect a request. */
+  /** Load and start Python, unless it was started before. A page calls this when it expects a request. */
   async function start() { await (starting ??= begin().catch((error) => { end(); throw error; })); }
 
-  /** Return [answer, frame, ...]. heard(words) says what is going on; after `seconds` of work the worker is ended. */
+  /** Return [answer, frame, ...]. Call heard(words) with what is happening; end the worker after `seconds` of work. */
   async function ask(request, { heard = () => {}, seconds = Infinity } = {}) {
     hearing.add(heard);
     if (starting) heard(doing);

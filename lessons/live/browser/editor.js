@@ -1,4 +1,4 @@
-// The exercise on its page: a place to write, and *Check*, which grades the solution in the reader's own browser.
+// The exercise on its page: an editor, and *Check*, which grades the solution in the reader's own browser.
 (() => {
   const LONGEST = 120; // s of a check; then there is an endless loop
   const box = document.querySelector("[data-exercise]");
@@ -7,7 +7,7 @@
   const draft = () => { try { return localStorage.getItem(KEY); } catch { return null; } };
   const keep = (text) => store(KEY, text);
 
-  // CodeMirror, or a plain text area where its script cannot be read: {value, focus()}.
+  // CodeMirror, or a plain text area if its script cannot be loaded: {value, focus()}.
   async function edit(place) {
     try {
       await lockstep.live.script("assets/codemirror/codemirror.js");

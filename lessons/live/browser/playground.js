@@ -1,4 +1,4 @@
-// The playground: one trial with the settings of any run. The address holds those of the last one, so it can be shared.
+// The playground: a form for one run with any settings. The address has those of the last run, so it can be shared.
 (() => {
   const box = document.querySelector("[data-playground]"), share = document.querySelector(".share");
   if (!lockstep.live.possible) {

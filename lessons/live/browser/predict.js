@@ -1,4 +1,4 @@
-// *Compute it here*, below the answer to a question: the reader's own browser computes it, with one seed.
+// *Compute it here*, below the answer to a question: the reader's own browser computes the answer, with one seed.
 (() => {
   const LONGEST = 300; // s that it may take
   const { element } = trials;

@@ -1,4 +1,4 @@
-// *Try it here*: a button, then a form with a few settings, and the run as the reader's own browser computes it.
+// *Try it here*: a button, then a form with a few settings, and the run, which the reader's own browser computes.
 const trials = (() => {
   const SENTENCE = "Experiments can be run on this page in Chrome or Edge, version 137 or later.";
   const LONGEST = 300; // s that a run may take
@@ -48,7 +48,7 @@ const trials = (() => {
     // What the reader has changed: {name: text}.
     changes() { return Object.fromEntries([...this.values()].filter(([name, value]) => value !== this.given.get(name))); }
 
-    // Show what was run, from which the next changes count.
+    // Show the settings of the last run; changes() compares with these from now on.
     take({ query, values }) {
       this.query = query;
       for (const [name, one] of this.inputs) {
@@ -92,7 +92,7 @@ const trials = (() => {
     }
   }
 
-  // A button that becomes a trial, and runs what was recorded; in the first box of a browser that cannot, a sentence.
+  // Put into each box a button that becomes a trial and starts its recorded run; if this browser cannot, one sentence.
   function offer(boxes, all) {
     if (!lockstep.live.possible) {
       boxes[0]?.append(element("p", { className: "outcome", textContent: SENTENCE }));

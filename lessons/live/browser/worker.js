@@ -1,6 +1,6 @@
-// In the Web Worker: Python. It gets the archive in parts, says when it is ready, and then answers one request
+// Python in the Web Worker. It receives the archive in parts, says when it is ready, and then answers one request
 // after another.
-// A function, since a page on a disk makes its worker of text (client.js).
+// This is a function because a page opened from disk creates its worker from text (client.js).
 function lockstepWorker() {
   const files = new Map();
   let engine = null;
@@ -12,7 +12,7 @@ function lockstepWorker() {
     return bytes;
   }
 
-  // The archive (lessons/live/archive.py) -> `files`: path -> bytes. Its parts are decompressed as they arrive.
+  // `files` has the archive (lessons/live/archive.py): path -> bytes. Parts are decompressed as they arrive.
   const gunzip = new DecompressionStream("gzip"), parts = gunzip.writable.getWriter();
   const plain = new Response(gunzip.readable).arrayBuffer();
 
@@ -22,7 +22,7 @@ function lockstepWorker() {
     for (const [path, [from, to]] of Object.entries(index)) files.set(path, new Uint8Array(whole, start + from, to - from));
   }
 
-  // What Pyodide asks the network for is in the archive; there is nothing else that it may have.
+  // All files that Pyodide asks the network for are in the archive; it gets no others.
   function answerFetch(request) {
     const name = String(request.url ?? request).split("/").at(-1).split("?")[0];
     if (!files.has(name)) return Promise.reject(new TypeError(`${name} is not in the archive`));
