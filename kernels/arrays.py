@@ -58,6 +58,11 @@ def concatenate(parts, axis: int = 0):
     return torch.cat(tuple(parts), axis)
 
 
+def take(x, pieces, axis: int = 0):
+    """Return `x` at several slices along an axis, one after the other, as a new array."""
+    return concatenate([x[(slice(None),) * axis + (piece,)] for piece in pieces], axis)
+
+
 def beside(x: np.ndarray, like):
     """Return `x` as an array on the device of `like`."""
     return x if isinstance(like, np.ndarray) else _tensor(x, like.device)

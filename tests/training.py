@@ -19,11 +19,12 @@ from cluster import simulated
 from cluster.event_log import Outcome
 from kernels.meter import METER
 from workloads.budget import Budget
-from workloads.layers import Dense
+from workloads.layers import Dense, Layer
 from workloads.quadratic import Quadratic
 from workloads.sequential import Sequential
 from workloads.supervised import Supervised
 from workloads.task import Task
+from workloads.transformer import AttentionBlock, rows
 from workloads.workload import Evaluation, Workload
 
 
@@ -246,15 +247,80 @@ class WideChain(Supervised):
     Inputs and targets are so small that losses, and what a step does to each spread weight, are the scalar's.
     """
 
+    layer: type[Spread] = Spread
+
     def __init__(self, w=(0.5, 0.6, 0.7), x=(1.0, 2.0, 1.5, 0.5), dtype=np.float64, flops=1e7, units=12):
-        layers = [Spread((units,), units, "none", weight, flops) for weight in w]
+        layers = [self.layer((units,), units, "none", weight, flops) for weight in w]
         each = np.repeat(x, units).reshape(-1, units) / math.sqrt(units)
+        layers, each = self.arranged(layers, each)
         data = each, np.full_like(each, 1 / math.sqrt(units))
         super().__init__("wide chain", Sequential(layers, kernels.squared_error, dtype), data, data)
         self.shuffle, self.arguments = False, (w, x, dtype, flops, units)
 
+    def arranged(self, layers, x):
+        """The layers and the samples x, (n, units)."""
+        return layers, x
+
     def __reduce__(self):
-        return WideChain, self.arguments  # a kernel does not go to other processes
+        return type(self), self.arguments  # a kernel does not go to other processes
+
+
+@dataclass(frozen=True)
+class AtEach(Layer):
+    """A layer at each of `time` positions."""
+
+    inner: Layer
+    time: int
+
+    inputs = property(lambda self: (self.time, *self.inner.inputs))
+    outputs = property(lambda self: (self.time, *self.inner.outputs))
+    shapes = property(lambda self: self.inner.shapes)
+    flops = property(lambda self: self.time * self.inner.flops)
+
+    def start(self, generator):
+        return self.inner.start(generator)
+
+    def forward(self, parts, x):
+        y, saved = self.inner.forward(parts, rows(x))
+        return y.reshape(*x.shape[:-1], -1), saved
+
+    def backward_input(self, parts, saved, dy, needed=True):
+        dx, pending = self.inner.backward_input(parts, saved, rows(dy), needed)
+        return dx.reshape(*dy.shape[:-1], -1) if needed else None, pending
+
+    def backward_weights(self, gradients, pending):
+        self.inner.backward_weights(gradients, pending)
+
+
+class Sentences(WideChain):
+    """The same chain at each position of sequences, without attention."""
+
+    time, heads = 8, 4
+
+    def arranged(self, layers, x):
+        return [AtEach(layer, self.time) for layer in layers], np.repeat(x[:, None], self.time, axis=1)
+
+    def sequence(self):
+        return self.time, self.heads
+
+
+class Silent(AttentionBlock):
+    """Attention whose output counts for nothing at first. No bias is 0, since keys' biases would stay 0 but for
+    rounding."""
+
+    def start(self, generator):
+        *others, w, b = super().start(generator)
+        return *(part + 0.1 * (part.ndim == 1) for part in others), 0 * w, b
+
+
+class AttentiveChain(Sentences):
+    """The same chain at each position of sequences, after a block of attention."""
+
+    def arranged(self, layers, x):
+        layers, x = super().arranged(layers, x)
+        units = x.shape[-1]
+        waves = 0.1 * np.sin(np.arange(self.time)[:, None] + np.arange(units))  # keys that differ
+        return [Silent(self.time, units, self.heads), *layers], x * (1 + waves - waves.mean(axis=1, keepdims=True))
 
 
 class ScalarPart:

@@ -78,7 +78,7 @@ class Sequential:
     def start(self, seed: int) -> np.ndarray:
         """Return the initial parameters. Each layer has its own generator, so a stage starts like the whole model."""
         w = np.empty(self.parameters, self.dtype)
-        for index, (layer, parts) in enumerate(zip(self.layers, self._cut(w), strict=True), self.first):
+        for index, (layer, parts) in enumerate(zip(self.layers, self.cut(w), strict=True), self.first):
             small = sum(map(math.prod, layer.shapes)) <= SMALL
             draw = _draw if small else _draw.__wrapped__
             for part, drawn in zip(parts, draw(layer, seed, index), strict=True):
@@ -117,7 +117,7 @@ class Sequential:
     def backward_weights(self, pending, g=None, add=False):
         """Return the gradient of the weights: in a new vector or, if given, in `g`, overwritten or (`add`) added to."""
         g = kernels.empty(self.parameters, pending[0][-1]) if g is None else g
-        for layer, gradients, rest in zip(self.layers, self._cut(g), pending, strict=True):
+        for layer, gradients, rest in zip(self.layers, self.cut(g), pending, strict=True):
             (layer.add_weights if add else layer.backward_weights)(gradients, rest)
         return g
 
@@ -202,14 +202,14 @@ class Sequential:
         A single layer caches none: its views are cheap, and weights gathered for it alone (ZeRO-3) must be freed.
         """
         if len(self.layers) == 1:
-            return self._cut(w)
+            return self.cut(w)
         seen, parts = self._seen
         if seen is not w:
-            parts = self._cut(w)
+            parts = self.cut(w)
             self._seen = w, parts
         return parts
 
-    def _cut(self, vector) -> list[list]:
+    def cut(self, vector) -> list[list]:
         """Return each layer's parts of a flat vector, as views of their shapes."""
         return [[vector[place].reshape(shape) for place, shape in places] for places in self._places]
 

@@ -81,6 +81,12 @@ class Supervised(Workload):
             )
         return own
 
+    def sequence(self) -> tuple[int, int]:
+        from workloads.transformer import AttentionBlock
+
+        heads = [layer.heads for layer in self.model.layers if isinstance(layer, AttentionBlock)]
+        return (self.model.inputs[0], heads[0]) if heads else super().sequence()
+
     @property
     def units(self) -> tuple[int, ...]:
         """The number of outputs of each layer: units, or the filters of a convolution."""

@@ -203,6 +203,12 @@ class Task:
         some = shares(len(blocks), stages)[stage]
         return TensorShard(self, rank, blocks, lambda _, size: np.arange(size)[shares(size, ranks)[rank]], some, chunks)
 
+    def sequence_shard(self, pieces: Sequence[slice]):
+        """Return the transformer on some positions of every sequence: those in `pieces`, ascending slices."""
+        from workloads.sequence_shard import SequenceShard
+
+        return SequenceShard(self, pieces)
+
     def unit_shard(self, rank: int, assign: Callable[[int], Sequence[np.ndarray]]):
         """Return the shard of `rank` in a model split by units.
 

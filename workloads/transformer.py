@@ -104,27 +104,42 @@ class AttentionBlock(Layer):
         return *_norm(self.width), *_dense(generator, *[(self.width, self.width)] * 4, gain=self.gain)
 
     def forward(self, parts, x):
-        gain, bias, wq, bq, wk, bk, wv, bv, wo, bo = parts
-        h, u, r = norm(x, gain, bias)
-        q, k, v = project(h, wq, bq), project(h, wk, bk), project(h, wv, bv)
-        a = kernels.empty_like(q)
-        p = kernels.empty((len(x), self.heads, self.time, self.time), q)
-        kernels.attention_forward(a, p, q, k, v)
-        y = project(a, wo, bo)
-        kernels.residual_add(y, x, y, 1.0)
-        return y, (u, r, h, q, k, v, p, a)
+        (q, k, v), entered = self.enter(parts, x)
+        a, p = attend(self.heads, q, k, v)
+        return self.leave(parts, a, x), (*entered, q, k, v, p, a)
 
     def backward_input(self, parts, saved, dy, needed=True):
-        gain, _, wq, _, wk, _, wv, _, wo, _ = parts
-        u, r, h, q, k, v, p, a = saved
-        da = back(dy, wo)
-        dq, dk, dv = (kernels.empty_like(x) for x in (q, k, v))
-        kernels.attention_backward(dq, dk, dv, da, p, q, k, v)
+        *entered, q, k, v, p, a = saved
+        dqkv = attend_back(self.leave_back(parts, dy), p, q, k, v)
+        dx, before = self.enter_back(parts, entered, dqkv, dy, needed)
+        return dx, (*before, *dqkv, a, dy)
+
+    # what each position does by itself, before attention and after it
+
+    def enter(self, parts, x) -> tuple:
+        """Return ((q, k, v), saved): queries, keys and values of each position."""
+        gain, bias, wq, bq, wk, bk, wv, bv, _, _ = parts
+        h, u, r = norm(x, gain, bias)
+        return (project(h, wq, bq), project(h, wk, bk), project(h, wv, bv)), (u, r, h)
+
+    def leave(self, parts, a, x):
+        """Return y, given the attention a of each position."""
+        y = project(a, *parts[8:])
+        kernels.residual_add(y, x, y, 1.0)
+        return y
+
+    def leave_back(self, parts, dy):
+        """Return the gradient of the attention of each position."""
+        return back(dy, parts[8])
+
+    def enter_back(self, parts, saved, dqkv, dy, needed=True) -> tuple:
+        """Return (dx, (u, dh, h)), given the gradients of queries, keys and values."""
+        gain, _, wq, _, wk, _, wv, _, _, _ = parts
+        (u, r, h), (dq, dk, dv) = saved, dqkv
         dh = back(dq, wq)
         for other in back(dk, wk), back(dv, wv):
             kernels.residual_add(dh, dh, other, 1.0)
-        dx = norm_back(dy, dh, u, r, gain) if needed else None
-        return dx, (u, dh, h, dq, dk, dv, a, dy)
+        return (norm_back(dy, dh, u, r, gain) if needed else None), (u, dh, h)
 
     def backward_weights(self, gradients, pending):
         u, dh, h, dq, dk, dv, a, dy = pending
@@ -238,6 +253,20 @@ class Head(Layer):
         u, dh, h, dy = pending
         norm_weights(gradients[:2], u, dh)
         kernels.dense_backward_weights(*gradients[2:], rows(h), rows(dy))
+
+
+def attend(heads: int, q, k, v) -> tuple:
+    """Return (a, p) of causal attention over whole samples; backward needs p."""
+    a, p = kernels.empty_like(q), kernels.empty((len(q), heads, q.shape[1], q.shape[1]), q)
+    kernels.attention_forward(a, p, q, k, v)
+    return a, p
+
+
+def attend_back(da, p, q, k, v) -> tuple:
+    """Return (dq, dk, dv)."""
+    dqkv = tuple(kernels.empty_like(x) for x in (q, k, v))
+    kernels.attention_backward(*dqkv, da, p, q, k, v)
+    return dqkv
 
 
 # operations on single positions treat the positions of all samples as rows

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import kernels
 from workloads.blocks import PlainBlock
-from workloads.transformer import back, norm, norm_weights, project, rows
+from workloads.transformer import attend, attend_back, back, norm, norm_weights, project, rows
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,7 @@ class HeadsBlock(NormedBlock):
         _, _, wq, bq, wk, bk, wv, bv, wo, _ = parts
         h = h.reshape(-1, self.time, h.shape[1])
         q, k, v = project(h, wq, bq), project(h, wk, bk), project(h, wv, bv)
-        a, p = kernels.empty_like(q), kernels.empty((len(h), self.heads, self.time, self.time), q)
-        kernels.attention_forward(a, p, q, k, v)
+        a, p = attend(self.heads, q, k, v)
         z = kernels.empty((len(h) * self.time, wo.shape[1]), q)
         kernels.matmul(z, rows(a), wo)
         return z, (h, q, k, v, p, a)
@@ -91,8 +90,7 @@ class HeadsBlock(NormedBlock):
     def inner_back(self, parts, saved, dz, g, needed):
         _, _, wq, _, wk, _, wv, _, wo, _ = parts
         h, q, k, v, p, a = saved
-        dq, dk, dv = (kernels.empty_like(x) for x in (q, k, v))
-        kernels.attention_backward(dq, dk, dv, back(dz, wo).reshape(a.shape), p, q, k, v)
+        dq, dk, dv = attend_back(back(dz, wo).reshape(a.shape), p, q, k, v)
         for i, (x, dy) in enumerate(((h, dq), (h, dk), (h, dv), (a, dz)), 1):
             kernels.dense_backward_weights(*g[2 * i : 2 * i + 2], rows(x), rows(dy))
         dh = back(dq, wq)

@@ -84,6 +84,10 @@ class Workload(Protocol):
         """Return the blocks of `rank`, split by columns and rows. Raise ValueError if the layers cannot be split."""
         raise ValueError(f"{self.name} has no layers to split by columns and rows; use digits, spirals, mnist or text.")
 
+    def sequence(self) -> tuple[int, int]:
+        """Return the number of positions of a sample, and of attention heads. Raise ValueError without sequences."""
+        raise ValueError(f"samples of {self.name} are not sequences, whose positions ranks could share; use text.")
+
     def unit_blocks(self, units: Sequence[int]) -> list:
         """Return the blocks of a rank that has `units` of each layer. Raise ValueError if they cannot be split."""
         raise ValueError(f"{self.name} has no units to split; use digits, spirals or mnist.")

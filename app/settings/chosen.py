@@ -100,24 +100,29 @@ SET_THE_RATE = ("model", "regression")
 def settle(field: str) -> None:
     """Reset the settings of a newly chosen algorithm, compression, workload, model or loss to their defaults.
 
-    A new algorithm keeps the workload's settings, except those that were merely the previous algorithm's defaults; it
-    keeps workers and steps, unless it has its own defaults for them, and the compression, unless there is nothing to
-    compress. A pipeline that replaces another one cuts a mini-batch into as many micro-batches, if it can. The learning
-    rate is looked up for the new combination.
+    A new algorithm keeps the workload, unless it has its own, which leaves with it, and the workload's settings, except
+    those that were merely the previous algorithm's defaults. It keeps workers and steps, unless it has its own defaults
+    for them, and the compression, unless there is nothing to compress. A pipeline that replaces another one cuts a
+    mini-batch into as many micro-batches, if it can. The learning rate is looked up for the new combination.
     """
     state = st.session_state
     if field == "compression":
         state.update(coding_settings(state["compression"])().model_dump(mode="json"))
         return
-    workload, declared = state["workload"], algorithm()
+    before, declared = state["workload"], algorithm()
+    if field == "algorithm":
+        state["workload"] = _workload()
+    workload = state["workload"]
     data = {} if field in SET_THE_RATE else _beginning(state["algorithm"], workload)
     if field == "algorithm":
-        begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
-        data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
+        if workload == before:
+            begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
+            data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
         chunks = _chunks()
         state.update(declared.Settings().model_dump(mode="json"))
         own = declared.defaults
-        for name in {name for entry in catalogue.ALGORITHMS.values() for name in entry.declaration.defaults}:
+        every = {name for entry in catalogue.ALGORITHMS.values() for name in entry.declaration.defaults}
+        for name in every - {"workload"}:
             if name in own or state.get(name) in _beginnings(name):
                 state[name] = own.get(name, Experiment.model_fields[name].default)
         if not declared.compresses:
@@ -145,6 +150,18 @@ def switch(algorithm: str) -> None:
     """Switch to another algorithm, with its own defaults."""
     st.session_state.algorithm = algorithm
     settle("algorithm")
+
+
+def _workload() -> str:
+    """Return the workload for the newly chosen algorithm: its own, or the one that the reader had."""
+    state, own = st.session_state, algorithm().defaults.get("workload")
+    on_page = state["workload"]
+    if own:
+        if own != on_page:
+            state["moved"] = on_page, own
+        return own
+    before, after = state.pop("moved", (on_page, on_page))
+    return before if on_page == after else on_page
 
 
 def _chunks() -> int | None:

@@ -20,6 +20,7 @@ from experiments.specification.experiment import (
     Experiment,
     coding_settings,
     default_rate,
+    default_workload,
     format_value,
     starting_point,
 )
@@ -107,7 +108,8 @@ class ExperimentCommand(SectionedCommand):
         chosen = _positional(args)
         name = chosen or base.algorithm
         module = algorithms.module(name.split(",")[0])
-        workload = workloads.find((_peek(args, "--workload") or base.workload).split(",")[0])
+        begins = base.workload if start else default_workload(module.__name__.rsplit(".", 1)[-1])
+        workload = workloads.find((_peek(args, "--workload") or begins).split(",")[0])
         compression = (_peek(args, "--compression") or base.compression).split(",")
         self.algorithm, self.is_chosen = module, bool(chosen or start)
         defaults = _default_rate(args, base, name, workload)

@@ -292,14 +292,16 @@ class Experiment(Knobs):
         new algorithm has its own defaults.
         """
         kept = self.flat()
+        if values.get("algorithm", self.algorithm) != self.algorithm:
+            own = own_defaults(values["algorithm"])
+            kept = {name: value for name, value in kept.items() if name not in own}
+            if "workload" in own or default_workload(self.algorithm) == self.workload:
+                values = {"workload": default_workload(values["algorithm"]), **values}
         modules = "algorithm", "compression", "workload"
         if not values.keys().isdisjoint(modules):
             old = {*self.settings, *self.coding, *self.data}
             names = _names(*(values.get(module) or getattr(self, module) for module in modules))
             kept = {name: value for name, value in kept.items() if name not in old or name in names}
-        if values.get("algorithm", self.algorithm) != self.algorithm:
-            own = own_defaults(values["algorithm"])
-            kept = {name: value for name, value in kept.items() if name not in own}
         kinds = settings_of(*(values.get(module) or getattr(self, module) for module in modules))
         every = {**self.data, **kept, **values}
         idle = {n for kind in kinds for n in kind.model_fields if n not in values and not in_force(kind, n, every)}
@@ -321,7 +323,7 @@ class Experiment(Knobs):
             fields["steps"] = None  # another budget replaces the default one
         algorithm = str(fields.get("algorithm", cls.model_fields["algorithm"].default))
         fields["algorithm"] = algorithms.module(algorithm).__name__.rsplit(".", 1)[-1]
-        workload = str(fields.get("workload", cls.model_fields["workload"].default))
+        workload = str(fields.setdefault("workload", default_workload(fields["algorithm"])))
         kinds = settings_of(algorithm, str(fields.get("compression", "none")), workload)
         settings, coding, data = (
             {name: _read(kind, name, values[name]) for name in kind.model_fields if name in values} for kind in kinds
@@ -412,7 +414,7 @@ class Experiment(Knobs):
         options = self.flat()
         name, workload = options.pop("algorithm"), options.pop("workload")
         words = ["lockstep", "run", name]
-        if workload != type(self).model_fields["workload"].default:
+        if workload != default_workload(name):
             words += ["--workload", workload]
         for option, value in options.items():
             words += [f"--{option.replace('_', '-')}", format_value(value)]
@@ -469,6 +471,11 @@ def default_rate(algorithm: str, workload: str, data: Mapping[str, Any], workers
 def own_defaults(algorithm: str | None) -> Mapping[str, Any]:
     """Return the algorithm's own defaults for the experiment's fields; {} if there is no such algorithm."""
     return algorithms.find(algorithm).defaults if algorithm in algorithms.names() else {}
+
+
+def default_workload(algorithm: str | None) -> str:
+    """Return the workload that the algorithm trains on by default; the general one if there is no such algorithm."""
+    return own_defaults(algorithm).get("workload", Experiment.model_fields["workload"].default)
 
 
 def real_defaults(cluster: str | None) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class Stack:
             "a": self.width,
             "o": self.width,
             "y": 1,
+            "u": 0,
             "r": 1,
         }
 
@@ -85,6 +86,7 @@ class UnequalLayers:
             "t": self.numbers_to_sum,
             "o": self.shapes[-1].outputs,
             "y": 1,
+            "u": 0,
         }
 
     def cut(self, stages: int, batch: float) -> tuple[dict[str, float], dict[str, float]]:

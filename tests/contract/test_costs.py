@@ -12,7 +12,7 @@ import pytest
 import algorithms
 import kernels
 from lessons.survey import costs, models
-from tests.training import WideChain, train
+from tests.training import Sentences, WideChain, train
 from tracing import HELD
 from workloads.layers import Dense
 from workloads.sequential import Sequential
@@ -40,7 +40,7 @@ def sizes(name):
 
 def values(name, workers):
     """The symbols of the runs below."""
-    model = models.Stack(LAYERS, WIDTH).symbols(BATCH.get(name, 48)) | {"y": WIDTH}  # a target is a vector
+    model = models.Stack(LAYERS, WIDTH).symbols(BATCH.get(name, 48)) | {"y": WIDTH, "u": 0}  # a target is a vector
     shards = workers if not algorithms.find(name).shares_samples else 1
     return costs.symbols(name, model, workers, {"H": PERIOD}) | {"E": BATCHES // shards}
 
@@ -48,11 +48,15 @@ def values(name, workers):
 @cache
 def run(name, workers, steps):
     samples = np.linspace(0.6, 1.2, BATCHES * BATCH.get(name, 48))
-    workload = WideChain(np.linspace(0.9, 1, LAYERS), samples, np.float32, 0, WIDTH)
+    batch = BATCH.get(name, 48)
+    kind = WideChain
+    if "workload" in algorithms.find(name).defaults:  # it takes sequences, whose positions count as samples here
+        kind, samples, batch = Sentences, samples[:: Sentences.time], batch // Sentences.time
+    workload = kind(np.linspace(0.9, 1, LAYERS), samples, np.float32, 0, WIDTH)
     fields = algorithms.find(name).Settings.model_fields
     settings = {"learning_rate": 1e-3} | ({"period": PERIOD} if "period" in fields else {}) | OWN.get(name, {})
     steps = steps // SHORT if name == "sandblaster" else steps * TIMES.get(name, 1)
-    return train(name, workload, workers, settings, batch=BATCH.get(name, 48), steps=steps)
+    return train(name, workload, workers, settings, batch=batch, steps=steps)
 
 
 def per_step(name, workers, total):

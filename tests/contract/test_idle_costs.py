@@ -4,7 +4,6 @@ All layers cost the same, and so do their three passes: forward, backward for in
 a worker is counted from the start of one step to the start of a later one, whole periods and passes over the data.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,17 +11,14 @@ import numpy as np
 import pytest
 
 import algorithms
-import kernels
 from cluster.devices import Device
 from cluster.faults import NONE, Faults
 from cluster.network import Link, Network
 from lessons.survey import costs, idle, models
 from tests.tiers import slow_except
-from tests.training import Spread, WideChain, pay, train
+from tests.training import Sentences, Spread, WideChain, pay, train
 from tracing import COMPUTE, UPDATE
 from workloads.layers import Dense
-from workloads.sequential import Sequential
-from workloads.supervised import Supervised
 
 LAYERS, WIDTH, PERIOD = 8, 12, 4
 FIRST, LAST, STEPS = 8, 20, 24
@@ -55,20 +51,19 @@ class Even(Spread):
 class EvenChain(WideChain):
     """A chain of such layers."""
 
-    def __init__(self, w, x, dtype, flops, units):
-        layers = [Even((units,), units, "none", weight, flops) for weight in w]
-        each = np.repeat(x, units).reshape(-1, units) / math.sqrt(units)
-        data = each, np.full_like(each, 1 / math.sqrt(units))
-        Supervised.__init__(self, "even chain", Sequential(layers, kernels.squared_error, dtype), data, data)
-        self.shuffle, self.arguments = False, (w, x, dtype, flops, units)
+    layer = Even
 
-    def __reduce__(self):
-        return EvenChain, self.arguments
+
+class EvenSentences(Sentences):
+    """Such a chain at each position of sequences."""
+
+    layer = Even
 
 
 def run(name, workers, layers=LAYERS, slow=False, **settings):
     batch = BATCH.get(name, 48)
-    chain = EvenChain(np.linspace(0.9, 1, layers), np.linspace(0.6, 1.2, 8 * batch), np.float32, 1e7, WIDTH)
+    kind = EvenSentences if "workload" in algorithms.find(name).defaults else EvenChain
+    chain = kind(np.linspace(0.9, 1, layers), np.linspace(0.6, 1.2, 8 * batch), np.float32, 1e7, WIDTH)
     method = algorithms.find(name)
     settings |= {"learning_rate": 1e-3} | ({"period": PERIOD} if "period" in method.Settings.model_fields else {})
     faults = Faults(slow={method.servers(method.Settings(**settings)): 2.0}) if slow else NONE

@@ -40,7 +40,15 @@ def digits(deep=False):
     return module.build(module.Settings(**model), np.dtype("float32"))
 
 
+@cache
+def text():
+    module = workloads.find("text")
+    return module.build(module.Settings(context=8, width=8, heads=4, depth=2), np.dtype("float32"))
+
+
 def workload_of(name):
+    if "workload" in algorithms.find(name).defaults:
+        return text()
     return digits(deep=bool(algorithms.find(name).model_defaults) and algorithms.family(name) != "model_parallel")
 
 

@@ -74,6 +74,7 @@ def test_every_setting_in_force_has_a_widget_and_no_other_setting_of_the_method_
     declared = algorithms.find(name)
     fields -= set() if declared.compresses else {"compression"}
     fields -= {"workers"} if declared.defaults.get("workers") == 1 else set()
+    fields -= {*local(workloads.find(experiment.workload).Settings)}
     assert fields <= widgets(opened).keys()
     assert {*experiment.settings} & widgets(opened).keys() <= fields
     idea = algorithms.idea(algorithms.module(name))
@@ -367,6 +368,19 @@ def test_another_algorithm_starts_from_its_own_defaults(page, stored):
     assert address(opened) == Experiment(algorithm="gpipe")
     opened.selectbox("algorithm").select("easgd").run()
     assert address(opened) == Experiment(algorithm="easgd")
+
+
+def test_an_algorithm_with_a_workload_of_its_own_brings_it_and_leaves_with_it(page, stored):
+    stored(Experiment())
+    opened = page("learning_rate=0.5")
+    opened.selectbox("algorithm").select("context").run()
+    assert address(opened) == Experiment(algorithm="context") and not opened.exception
+    opened.selectbox("algorithm").select("easgd").run()
+    assert address(opened) == Experiment(algorithm="easgd")
+    chosen = page("workload=text&depth=4")
+    for name in ("context", "tensor"):
+        chosen.selectbox("algorithm").select(name).run()
+        assert address(chosen) == Experiment.of({"algorithm": name, "workload": "text", "depth": 4})
 
 
 def offers_workers(page) -> bool:

@@ -1,0 +1,103 @@
+"""Sequence shard: one rank's positions of every sequence, if several ranks compute each sample together.
+
+All layers but attention treat each position by itself, so a rank computes them for its own positions only. Attention
+involves positions of other ranks. It is passed in as an argument, which exchanges what it needs:
+
+    attention.forward(q, k, v)     -> (a, saved)      of this rank's positions, (n, positions, width)
+    attention.backward(da, saved)  -> (dq, dk, dv)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import kernels
+from kernels import to_device
+from kernels.arrays import shares, take
+from workloads.transformer import AttentionBlock, Embedding
+
+
+class SequenceShard:
+    """The model of `task` at the positions in `pieces`: ascending slices of equal length.
+
+    Every rank has all parameters, w (d,).
+    """
+
+    def __init__(self, task, pieces: Sequence[slice]):
+        self.task, self.pieces, self.model = task, tuple(pieces), task.workload.model
+        first, *others = self.model.layers
+        if isinstance(first, Embedding):
+            first = EmbeddingAt(first.tokens, first.time, first.width, self.pieces)
+        self.layers = [first, *others]
+
+    def next_batch(self) -> tuple:
+        """Return (x, target) of the next mini-batch at these positions, (n, positions, ...) each."""
+        task = self.task
+        parts = task.workload.batch(next(task.batches))
+        return tuple(to_device(take(part, self.pieces, axis=1), task.comm.device) for part in parts)
+
+    def gradient(self, w, batch: tuple, attention) -> tuple:
+        """Return (loss, g): the mean loss over these positions, and this rank's contribution to the gradient.
+
+        The mean of g over all ranks is the gradient of the mean loss over all positions. What attention returns for
+        the keys and values of other ranks is part of their g.
+        """
+        x, target = batch
+        weights, saved = self.model.cut(w), []
+        for number, (layer, parts) in enumerate(zip(self.layers, weights, strict=True)):
+            x, kept = self._forward(f"F{number}", layer, parts, x, attention)
+            saved.append(kept)
+        with self.task.computing("loss"):
+            loss, dy = self.model.loss(x, target)
+        g = kernels.empty_like(w)
+        self.task.needs(w, g, saved)
+        gradients = self.model.cut(g)
+        for number in reversed(range(len(self.layers))):
+            of = self.layers[number], weights[number], gradients[number], saved.pop()
+            dy = self._backward(f"B{number}", *of, dy, attention)
+        return loss, g
+
+    def _forward(self, label, layer, parts, x, attention) -> tuple:
+        computing = self.task.computing
+        if not isinstance(layer, AttentionBlock):
+            with computing(label):
+                return layer.forward(parts, x)
+        with computing(label):
+            queries, entered = layer.enter(parts, x)
+        a, kept = attention.forward(*queries)
+        with computing(label):
+            return layer.leave(parts, a, x), (entered, a, kept)
+
+    def _backward(self, label, layer, parts, gradients, saved, dy, attention):
+        computing = self.task.computing
+        if not isinstance(layer, AttentionBlock):
+            with computing(label):
+                dx, pending = layer.backward_input(parts, saved, dy)
+                layer.backward_weights(gradients, pending)
+            return dx
+        entered, a, kept = saved
+        with computing(label):
+            da = layer.leave_back(parts, dy)
+        dqkv = attention.backward(da, kept)
+        with computing(label):
+            dx, before = layer.enter_back(parts, entered, dqkv, dy)
+            layer.backward_weights(gradients, (*before, *dqkv, a, dy))
+        return dx
+
+
+@dataclass(frozen=True)
+class EmbeddingAt(Embedding):
+    """The embedding of the positions in `pieces`."""
+
+    pieces: tuple[slice, ...] = ()
+
+    def forward(self, parts, x):
+        table, places = parts
+        return super().forward((table, take(places, self.pieces)), x)
+
+    def backward_weights(self, gradients, pending):
+        table, places = gradients
+        own = kernels.empty_like(take(places, self.pieces))
+        super().backward_weights((table, own), pending)
+        places[:] = 0
+        for piece, part in zip(self.pieces, shares(len(own), len(self.pieces)), strict=True):
+            places[piece] = own[part]
