@@ -180,7 +180,7 @@ def _stages(tables: Sequence[dict], workers: Sequence[int], first: int, last: in
 
 
 def _held(profile: Profile, form: str) -> Callable[[int, int, int, int], float]:
-    """Return a function of (i, j, m, later): the bytes held by each of a stage's m replicas, `later` workers after it.
+    """Return a function of (i, j, m, later): the bytes in each of a stage's m replicas if `later` workers follow it.
 
     These are the weights and activations of every mini-batch in flight: ceil(later / m) of them, plus its own, which
     the authors' program leaves out.

@@ -27,7 +27,7 @@ from algorithms.parts.pipeline.settings import FlushSettings as Settings
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
-    """Return the ops of one mini-batch; no rank holds more than the first rank does in 1F1B."""
+    """Return the ops of one mini-batch. No rank needs more memory than the first rank needs in 1F1B."""
     return lagging(rank, ahead=ranks - 1 - rank, lag=rank, chunks=chunks)
 
 

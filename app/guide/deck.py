@@ -30,7 +30,7 @@ class AskedCard(NamedTuple):
 
 
 class CardAnswer(NamedTuple):
-    """A reader's answer to a card: the prediction `said`."""
+    """A reader's answer to a card. `said` is the choice that the reader predicted."""
 
     said: int
     asked: AskedCard

@@ -67,7 +67,7 @@ class Activity:
         return self._regions[-1].label if self._regions else ""
 
     def now(self) -> tuple[int, str]:
-        """Return (kind, label)."""
+        """Return the kind and the label of what the script is computing now."""
         if self.updating:
             return UPDATE, "optimizer"
         task = torch._C._current_graph_task_id()

@@ -56,7 +56,7 @@ class VirtualStream:
         return self._free
 
     def advance(self, seconds: float) -> None:
-        """Let an operation that has begun take this long."""
+        """Add the time that an operation takes, in s, after `begin`."""
         self._free += seconds
 
     def under_way(self) -> list[CollectiveWork]:

@@ -105,7 +105,7 @@ class Film:
 
 
 def settle(page: Page, title: str = "") -> None:
-    """Wait until the run of this title has its timeline."""
+    """Wait until the page shows the timeline of the run with this title."""
     page.get_by_role("heading", name=title, level=1).or_(
         page.get_by_role("heading", name=title, level=2)
     ).first.wait_for()

@@ -123,7 +123,7 @@ def stages(profile: Profile, plan: Partition, method: str, levels: Levels, compr
 
 
 def figures(plan: Partition) -> str:
-    """Return the predictions for a plan, a line each."""
+    """Return the predictions for a plan, one per line."""
     cuts = ",".join(str(stage.last - stage.first + 1) for stage in plan.stages)
     single = all(stage.replicas == 1 for stage in plan.stages)
     trained = f"{STEP} --chunks {plan.chunks}" if plan.chunks else MODEL_OF

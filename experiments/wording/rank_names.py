@@ -7,7 +7,7 @@ from experiments.specification.experiment import Experiment
 from experiments.specification.script import ScriptExperiment
 
 ROLES = {"pipelined": "stage", "layer_wise": "stage", "model_parallel": "rank", "decoupled": "module"}
-"""The name of a training rank where it is not "worker", by algorithm or family. A stage has its own layers."""
+"""The name of a training rank if it is not "worker", by algorithm or family. A stage has its own layers."""
 
 
 def slowness(factor: float) -> str:

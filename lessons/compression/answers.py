@@ -94,7 +94,7 @@ SENT = {
 
 
 def unlike(run, message: str, gradient: str) -> str:
-    """Return where the loss ends for four workers with unlike data, a constant rate and one number per message."""
+    """Return how low the loss gets if four workers' data differ, at a constant rate and with one number per message."""
     sent = next(name for begins, name in SENT.items() if message.startswith(begins))
     loss = unlike_loss(run, sent, 0.4, **({} if gradient == "exact" else {"noise": 1, "points": 4096}))
     return "optimum" if loss < 1e-6 else "floor" if loss < 0.3 else "sticks"

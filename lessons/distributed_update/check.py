@@ -181,7 +181,7 @@ class Training(AccumulatedUpdates):
         return seen, self.task(comm, task), self.settings
 
     def _wanted(self, t: int, mean: Callable[[int], np.ndarray]) -> np.ndarray:
-        """Return Adam's step for update t, from 0, with these mean gradients, by which the model should change."""
+        """Return how update t, counted from 0, should change the model: Adam's step with these mean gradients."""
         b1, b2 = self.settings["beta1"], self.settings["beta2"]
         m, v = np.zeros(self.weights), np.zeros(self.weights)
         for update in range(t + 1):

@@ -495,7 +495,7 @@ def pull(run):
 
 
 def pull_distance(dice, aggregate, lie, times=40):
-    """Return how far from the honest mean the aggregate of ten gradients is, two of them lies, on average."""
+    """Return the average distance of the aggregate of ten gradients, of which two are lies, from the honest mean."""
     s = robust.Settings(liars=2, tolerated=2, **LIES[lie])
     found = []
     for _ in range(times):

@@ -44,7 +44,7 @@ def _rows(figure: str) -> list[dict[str, Any]]:
 def _planned() -> str:
     figure = "choosing.where_to_cut"
     row = next(r for r in _rows(figure) if (r["model"], r["network"]) == ("VGG-16", "10GbE"))
-    return f"{row['planned']:.2f} times one GPU, with the plan {row['plan']}, if sums hide behind forward, too"
+    return f"{row['planned']:.2f} times one GPU, with the plan {row['plan']}, if sums overlap the forward pass, too"
 
 
 def _bubbles() -> str:
