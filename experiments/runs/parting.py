@@ -29,9 +29,10 @@ class Total(NamedTuple):
 
 
 class Parting(NamedTuple):
-    """The step, from 0, and the kind of span at which the runs part, in s over all ranks.
+    """The step, counted from 0, at which the runs part, and the kind of span that differs there.
 
-    `steps` is the number of the `compared` steps in which that kind differs as much.
+    `predicted` and `measured` are its times in s, over all ranks. `steps` is the number of the `compared` steps in
+    which that kind differs as much.
     """
 
     step: int

@@ -56,7 +56,7 @@ TABLES: dict[str, dict[str, str]] = {
 
 
 class RunHeader(BaseModel):
-    """run.json."""
+    """The content of run.json."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -32,7 +32,7 @@ def reference(out, rows, cut):  # (d,), (n, d) with n above 2 cut
 
 @formula
 def comes_before(a, b, earlier):
-    """True if value a comes before b; `earlier` says whether its row does."""
+    """True if value a comes before b. `earlier` is True if a's row comes before b's."""
     if a != a:
         return b != b and earlier
     return b != b or a < b or (a == b and earlier)

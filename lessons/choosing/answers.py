@@ -15,7 +15,7 @@ NAMED = {"10-gigabit Ethernet": "10GbE", "25-gigabit Ethernet": "25GbE", "100-gi
 
 
 def per_weight(run, side: int) -> int:
-    """Return how many times as often as a dense layer a convolution with an output of this size uses a weight."""
+    """Return how often a convolution with an output of this size uses a weight, in relation to a dense layer."""
     return side * side
 
 

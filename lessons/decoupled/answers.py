@@ -38,7 +38,7 @@ def edge(run, modules: int) -> float:
 
 
 def stacked(run, learns: str) -> str:
-    """Return how the accuracy of two modules changes with eight."""
+    """Return how the accuracy changes from two modules to eight."""
     method, rates = stacks.STACKED["own loss" if "classifier" in learns else "guesses with labels"]
     two, eight = (stacks.best_of_rates(run, method, rates, modules)[0] for modules in (2, 8))
     return "alike" if eight > two - 0.03 else "little" if eight > two - 0.05 else "loses"

@@ -127,7 +127,7 @@ def never_empty(run):
 
 
 def _gain(rows, stages):
-    """Return how many times as fast it is if it is never emptied."""
+    """Return how many times as fast a pipeline is if it is never emptied."""
     streams, flushed = (value(rows, "speed-up", stages=stages, pipeline=p) for p in ("never emptied", "GPipe"))
     return streams / flushed
 

@@ -1,9 +1,9 @@
-"""Execute the endless ops of one rank, and end them; and declare pipelines without a flush.
+"""Execute one rank's ops, of which there is no last one, until the budget is spent; declare pipelines without a flush.
 
-All ranks know a budget in steps. For one in seconds or with a target loss rank 0 decides before each round (a
-mini-batch; where stages have replicas, as many as give each its turns) whether there is another, and tells the other
-ranks. Each rank then completes what it has in flight. The target loss is seen on the last stage; a gradient that
-travels up wrapped in a tuple says that it is reached.
+All ranks know a budget in steps. If the budget is in seconds or has a target loss, rank 0 decides before each round
+whether there is another, and tells the other ranks. (A round is one mini-batch or, if stages have replicas, enough for
+the turns of all replicas.) Each rank then completes what it has in flight. The last stage notices when the target loss
+is reached, and says so by sending a gradient up wrapped in a tuple.
 
 Replicas without a mini-batch in the last turn of their stage still take part in its update.
 """

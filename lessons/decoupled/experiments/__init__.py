@@ -33,7 +33,7 @@ def final_loss(done) -> float:
 
 
 def at_best(run, rates, **values):
-    """Return (rate, Run) of a rate whose run ends lower than with the next smaller and the next larger of `rates`.
+    """Return one of `rates` and its run, which ends at a lower loss than those of the next smaller and larger rate.
 
     The search begins in the middle and follows the lower loss, so it seldom tries all of them.
     """
