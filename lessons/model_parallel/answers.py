@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from lessons.model_parallel.experiments import RANKS, four_steps, step_of_groups, step_on_nodes, units_in_shares
+from algorithms.parts.sequence import indices_of, pieces_of
+from lessons.model_parallel.experiments import (
+    EXCHANGES,
+    LONG,
+    RANKS,
+    four_steps,
+    step_of_groups,
+    step_on_nodes,
+    units_in_shares,
+)
 from theory.zero_memory import RECIPES, nbytes
 
 FUNCTIONS = {  # the first word -> the function of the numbers and of dice
@@ -80,3 +89,22 @@ def between_nodes(run, millions: int, where: str) -> float:
     )  # fmt: skip
     nodes = np.arange(8) // 4
     return millions * float(done.trace.traffic()[nodes[:, None] != nodes].sum()) / 4 / len(done.parameters)
+
+
+def last_piece(run, ranks: int, pieces: str) -> float:
+    """Return for how many times as long as the average the busiest of the ranks attends."""
+    positions = "consecutive" if "consecutive" in pieces else "zigzag"
+    seen = [sum(indices_of(pieces_of(rank, ranks, 2 * ranks * 64, positions)) + 0.5) for rank in range(ranks)]
+    return float(max(seen) / np.mean(seen))
+
+
+def meeting(run, heads: int, wanted: str) -> str:
+    """Return which exchange sends least among eight ranks, as in `ways_to_meet`, or the one that holds only blocks."""
+    if wanted.startswith("never"):
+        return "ring"
+    sent = {
+        exchange: run(**LONG | {"context": 64, "heads": heads}, workers=RANKS, exchange=exchange).summary["bytes"]
+        for exchange in EXCHANGES
+        if exchange != "ulysses" or heads % RANKS == 0
+    }
+    return min(sent, key=sent.get)

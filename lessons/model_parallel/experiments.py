@@ -507,3 +507,95 @@ def what_prefetching_hides(run):
                 "network": network, "batch": batch, "saved": 100 * (1 - ahead / late), "when needed": late,
                 "a layer ahead": ahead,
             }  # fmt: skip
+
+
+LONG = {"algorithm": "context", "context": 512, "width": 32, "heads": 8, "batch": 2, "steps": 1, "evaluations": 1}
+
+
+@figure(
+    "Which positions of a sequence should each rank have?",
+    source="Liu et al., arXiv:2310.01889; Grattafiori et al., arXiv:2407.21783, section 3.3.2",
+    claims={
+        "with consecutive pieces the last rank attends almost twice as long as the average, as the formula says": (
+            lambda rows: all(
+                abs(busiest / (2 - 1 / ranks) - 1) < 0.05
+                for ranks, busiest in zip(
+                    column(rows, "ranks", pieces="consecutive"),
+                    column(rows, "busiest over mean", pieces="consecutive"),
+                    strict=True,
+                )
+            )
+        ),
+        "with zigzag pieces all ranks attend for the same time, to a percent": lambda rows: (
+            max(column(rows, "busiest over mean", pieces="zigzag")) < 1.01
+        ),
+        "from two ranks on, zigzag pieces are faster by a quarter or more": lambda rows: all(
+            ratio(rows, "speed-up", pieces=("zigzag", "consecutive"), ranks=ranks) > 1.25 for ranks in (2, 4, 8)
+        ),
+        "with zigzag pieces eight ranks hold an eighth of the activations, to a tenth": lambda rows: (
+            abs(8 * value(rows, "MB", ranks=8, pieces="zigzag") / value(rows, "MB", ranks=1, pieces="zigzag") - 1) < 0.1
+        ),
+    },
+    look=Look("ranks", ("speed-up",), "pieces", log="x", title="times as fast as one rank"),
+)
+def pieces_of_a_sequence(run):
+    """Ranks share sequences of 512 characters, over EDR InfiniBand, in ring attention. `busiest over mean` compares the
+    time that ranks attend, and `MB` are the activations of a rank.
+    """
+    alone = {}
+    for ranks in (1, 2, 4, 8):
+        for pieces in ("consecutive", "zigzag"):
+            done = run(**LONG, workers=ranks, positions=pieces, network="EDR")
+            attending = done.trace.spans["label"] == done.trace.labels.index("attention")
+            seconds = (done.trace.spans["end"] - done.trace.spans["start"])[attending]
+            spent = np.bincount(done.trace.spans["rank"][attending], seconds, ranks)
+            alone.setdefault(pieces, done.trace.seconds())
+            yield {
+                "ranks": ranks, "pieces": pieces, "speed-up": alone[pieces] / done.trace.seconds(),
+                "busiest over mean": float(spent.max() / spent.mean()),
+                "MB": MB * float(done.peaks()[:, HELD.index("activations")].max()),
+            }  # fmt: skip
+
+
+EXCHANGES = {"ring": (6, -4, 0), "gather": (4, -4, 0), "ulysses": (0, 8, -8)}
+
+
+@figure(
+    "How should queries meet the keys of other ranks?",
+    source="Liu et al., arXiv:2310.01889; Jacobs et al., arXiv:2309.14509",
+    claims={
+        "each rank sends what the formula says": lambda rows: all(
+            abs(row["kB sent"] / row["formula"] - 1) < 1e-3 for row in rows
+        ),
+        "with eight ranks Ulysses sends a quarter of what the all-gather sends, and the ring half as much again": (
+            lambda rows: (
+                abs(ratio(rows, "kB sent", exchange=("ulysses", "gather"), ranks=8) - 0.25) < 1e-3
+                and 1.5 < ratio(rows, "kB sent", exchange=("ring", "gather"), ranks=8) < 1.6
+            )
+        ),
+        "with eight ranks the ring is faster than the all-gather all the same": lambda rows: (
+            ratio(rows, "ms", exchange=("ring", "gather"), ranks=8) < 0.95
+        ),
+    },
+    look=Look(
+        "ranks",
+        ("kB sent",),
+        "exchange",
+        theory=("formula",),
+        log="x",
+        title="kilobytes of keys and values from a rank",
+    ),
+)
+def ways_to_meet(run):
+    """As before, but over 10 Gb Ethernet, with zigzag pieces and without the gradients, which are the same for all."""
+    for ranks in (2, 4, 8):
+        for exchange, (constant, over_ranks, over_squares) in EXCHANGES.items():
+            done = run(**LONG, workers=ranks, exchange=exchange, network="10GbE")
+            for_gradients = 4 * 2 * (ranks - 1) * (len(done.parameters) + 1)
+            keys = 4 * LONG["batch"] * LONG["context"] * LONG["width"]
+            yield {
+                "ranks": ranks, "exchange": exchange,
+                "kB sent": KB * (done.summary["bytes"] - for_gradients) / ranks,
+                "ms": MS * done.trace.seconds(),
+                "formula": KB * keys * (constant + over_ranks / ranks + over_squares / ranks**2),
+            }  # fmt: skip
