@@ -29,6 +29,7 @@ HELP = {
     "pipe": "GPUs of the pipeline. 4x10: ten stages on each of four GPUs; zb: weight gradients are computed when a "
     "GPU would otherwise be idle (zero bubble).",
     "context": "GPUs over which each sequence is split.",
+    "experts": "GPUs over which the experts of a layer are divided. They are among those of data and context.",
     "micro": "Sequences in a micro-batch.",
     "shards": "What data-parallel ranks shard: the optimizer's state, gradients too, or everything; full/8: in each "
     "of eight groups.",

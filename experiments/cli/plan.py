@@ -37,13 +37,14 @@ from theory.planner.setup import GPUS, RECOMPUTE, SHARDS, Layout
 def plan_command(tokens: str, price: float | None, top: int, as_json: bool, **asked: Any) -> None:
     """Show how to split a model and its batch over GPUs: the fastest layouts that fit, and what a step consists of.
 
-    Data-parallel ranks shard the optimizer's state. The search tries tensor, pipeline and context parallelism,
+    Data-parallel ranks shard the optimizer's state. The search tries tensor, pipeline, context and expert parallelism,
     gradient and full sharding, hybrid sharding, micro-batches, interleaving and recomputation. Times are closed forms
     fitted to 144 published configurations.
 
     \b
     data to context   GPUs over which each way splits the work; pipe 4x10: a
                       pipeline of four GPUs with ten stages on each
+    experts           GPUs over which the experts of a layer are divided
     micro             sequences in a micro-batch
     shards            what data-parallel ranks shard: the optimizer's state,
                       gradients too, or all; full/8: in each of eight groups

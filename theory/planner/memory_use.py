@@ -3,11 +3,13 @@
 Mixed precision with Adam: 16-bit weights, float32 copies of them and two moments. A layer keeps for backward, with m
 tokens of a micro-batch,
 
-    m width ((8 or 10) / split + (4 + 4 kv_heads / heads + (4 or 6) ffn / width) / tensor)    bytes
+    m (width (8 or 10) / split + (4 queries + 4 keys + (4 or 6) ffn) / tensor)    bytes
 
-where 10 is with dropout, 6 is gated, and split is tensor if the sequence is split as well, else 1. Attention scores
-that are not fused add 5 heads sequence^2 per sequence. With ffn = 4 width that is 34 m width + 5 heads sequence m of
-Korthikanti et al. A twentieth of the sum is lost to fragments, and 2 GB to CUDA and NCCL: both are assumed.
+where queries and keys are their widths, ffn is that of all experts that a token visits, 10 is with dropout, 6 is gated,
+and split is tensor if the sequence is split as well, else 1. In a mixture of experts, 4 m width for each expert that a
+token visits come on top: its rows there and back. Attention scores that are not fused add 5 heads sequence^2 per
+sequence. With ffn = 4 width that is 34 m width + 5 heads sequence m of Korthikanti et al. A twentieth of the sum is
+lost to fragments, and 2 GB to CUDA and NCCL: both are assumed.
 
 Source: Korthikanti et al., MLSys 2023, section 4; Rajbhandari et al., SC 2020; our own for buffers and logits.
 """
@@ -45,7 +47,8 @@ class MemoryUse:
 def memory_use(setup: Setup) -> MemoryUse:
     """Return what the fullest GPU holds."""
     model, at, software = setup.model, setup.layout, setup.software
-    own, layer = model.parameters / (at.tensor * at.pipeline), model.layer_parameters / at.tensor
+    own, all_experts = sum(setup.own_parameters), model.parameters / (at.tensor * at.pipeline)
+    layer = (model.layer_parameters - model.expert_parameters * (1 - 1 / at.expert)) / at.tensor
     is_full, is_scattered = at.shard == FULL, at.shard >= GRADIENTS  # gradients leave the GPU in every micro-batch
     embedding = model.vocabulary * model.width / at.tensor
     gathered = np.where(is_full, software.gather_bytes * (3 * layer + 2 * embedding), 8 * layer)
@@ -53,14 +56,15 @@ def memory_use(setup: Setup) -> MemoryUse:
     is_whole, is_selective = at.recompute == WHOLE, at.recompute == SELECTIVE
     tokens = at.micro_batch * model.sequence / at.context
     split = np.where(at.sequence_parallel, at.tensor, 1)
-    light = np.where(at.recompute == LIGHT, 2 * tokens * model.ffn / at.tensor, 0.0)  # an activation's output
+    inner = model.chosen * model.ffn + model.shared
+    light = np.where(at.recompute == LIGHT, 2 * tokens * inner / at.tensor, 0.0)  # an activation's output
     one = np.where(is_whole, 2 * tokens * model.width / split, kept - light + np.where(is_selective, 0.0, scores))
     again = np.where(is_whole, kept + scores, np.where(is_selective, scores, 0.0))
     bytes_per_logit = np.where(software.logit_bytes < FUSED_LOSS, 4, 8)
     return MemoryUse(
-        states=12 * own / np.where(at.shard >= OPTIMIZER, at.sharing, 1),
+        states=np.where(at.shard >= OPTIMIZER, 12 * all_experts / at.sharing, 12 * own),
         weights=np.where(is_full, 0.0, 2 * own),
-        gradients=np.where(is_scattered, 4 * own / at.sharing, software.gradient_bytes * own),
+        gradients=np.where(is_scattered, 4 * all_experts / at.sharing, software.gradient_bytes * own),
         buffers=np.where(is_scattered, gathered + software.reduce_bytes * layer, 0.0),
         activations=one * np.ceil(model.layers / at.pipeline) * _alive(setup),
         workspace=again + light + kept / 2,
@@ -73,9 +77,11 @@ def layer_activations(setup: Setup) -> tuple:
     model, at = setup.model, setup.layout
     is_unfused = setup.software.attention == UNFUSED
     split = np.where(at.sequence_parallel, at.tensor, 1)
-    inner = 4 + 4 * model.kv_heads / model.heads + (4 + 2 * model.gated) * model.ffn / model.width
+    widths = 4 * model.queries + 4 * model.keys + (4 + 2 * model.gated) * (model.chosen * model.ffn + model.shared)
+    inner = widths / model.width
     tokens = at.micro_batch * model.sequence / at.context
-    kept = tokens * model.width * (np.where(is_unfused, 10, 8) / split + inner / at.tensor)
+    visits = np.where(model.is_mixture, 4 * model.chosen, 0)  # rows that go to experts, and their outputs
+    kept = tokens * model.width * ((np.where(is_unfused, 10, 8) + visits) / split + inner / at.tensor)
     squared = 5 * at.micro_batch * model.heads * model.sequence * model.sequence / at.tensor
     return kept, np.where(is_unfused, squared, 0.0)
 

@@ -7,10 +7,12 @@ gradients of weights. What remains is small enough to price every layout.
 """
 
 from dataclasses import dataclass, fields, replace
+from itertools import product
 
 import numpy as np
 
 from theory.planner.constants import FITTED, Constants
+from theory.planner.language_model import LanguageModel
 from theory.planner.memory_use import MemoryUse, memory_use
 from theory.planner.setup import (
     FULL,
@@ -99,11 +101,16 @@ def _layouts(setup: Setup, gpus: int):
                 for micro_batch in _divisors(own, MOST_MICRO_BATCH):
                     for pieces in _pieces(model.layers, pipeline, own // micro_batch):
                         for shard, groups in _shards(data * context, pipeline, tensor, per_node):
-                            for recompute in recomputed:
+                            for recompute, expert in product(recomputed, _experts(model, data * context // groups)):
                                 yield (
                                     data, tensor, pipeline, context, pieces, tensor > 1, shard, micro_batch, recompute,
-                                    groups, pipeline > 1 and pieces == 1 and own >= pipeline * micro_batch,
+                                    groups, pipeline > 1 and pieces == 1 and own >= pipeline * micro_batch, expert,
                                 )  # fmt: skip
+
+
+def _experts(model: LanguageModel, ranks: int) -> list[int]:
+    """Return the numbers of ranks to divide the experts among: powers of two that divide both."""
+    return _powers(model.experts, model.experts, ranks)
 
 
 def _powers(most: int, *divided: int) -> list[int]:

@@ -1,7 +1,8 @@
 """The hardware and the layout of a training run.
 
-A layout splits n = data x tensor x pipeline x context GPUs. A `shard` says what of the model states data-parallel ranks
-share out:
+A layout splits n = data x tensor x pipeline x context GPUs. The experts of each layer are divided among `expert` of
+the data x context ranks, which exchange the tokens that visit them. A `shard` says what of the model states
+data-parallel ranks share out:
 
     NONE        everything is replicated
     OPTIMIZER   the update rule's state (ZeRO-1); gradients are reduced and weights gathered once per step
@@ -88,6 +89,7 @@ class Layout:
     recompute: Any = KEEP
     groups: Any = 1  # of data-parallel ranks, each with all shards
     defers: Any = False  # weight gradients are computed when a rank would wait (ZB-H1); only with one stage per rank
+    expert: Any = 1  # ranks over which the experts of a layer are divided
 
     @property
     def gpus(self):
@@ -115,6 +117,13 @@ class Setup:
     layout: Layout
     software: Software = Software()
 
+    @property
+    def own_parameters(self) -> tuple:
+        """The parameters of a GPU's stage: (what each replica holds, the experts that are divided among replicas)."""
+        model, split = self.model, self.layout.tensor * self.layout.pipeline
+        experts = model.layers * model.expert_parameters
+        return (model.parameters - experts) / split, experts / (split * self.layout.expert)
+
 
 def find_gpu(name: str) -> Gpu:
     """Return the GPU of this name, in any case. Raise ValueError if there is none."""
@@ -125,5 +134,9 @@ def find_gpu(name: str) -> Gpu:
 
 
 def take_rows(part: Any, rows: np.ndarray) -> Any:
-    """Return a dataclass of arrays with only those elements that `rows`, a mask or indices, selects."""
-    return replace(part, **{f.name: np.asarray(getattr(part, f.name))[rows] for f in fields(part)})
+    """Return a dataclass of arrays with only those elements that `rows`, a mask or indices, selects.
+
+    A number stays the same for all of them.
+    """
+    columns = {f.name: np.asarray(getattr(part, f.name)) for f in fields(part)}
+    return replace(part, **{name: column[rows] for name, column in columns.items() if column.ndim})

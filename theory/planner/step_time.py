@@ -33,6 +33,7 @@ class StepTime:
     recomputation: Any  # of layers in backward
     tensor: Any  # tensor-parallel messages that nothing hides
     context: Any  # context-parallel messages that nothing hides
+    experts: Any  # tokens on their way to experts and back
     sharding: Any  # collectives of full and gradient shards, in every micro-batch, that nothing hides
     launches: Any  # waiting for the host to start kernels
     accumulation: Any  # adding the gradients of micro-batches
@@ -57,19 +58,20 @@ class Passes:
     memory: tuple[Any, Any]
     tensor: Any  # in each direction
     context: Any  # in forward; twice that in backward
+    experts: Any  # in each direction
     again: Any  # recomputed in backward, with its messages
     weights: Any = 0.0  # the part of `products` in backward that computes the gradients of weights
 
     @property
     def forward(self):
         """Seconds of the forward pass."""
-        return self.products[0] + self.attention[0] + self.memory[0] + self.tensor + self.context
+        return self.products[0] + self.attention[0] + self.memory[0] + self.tensor + self.context + self.experts
 
     @property
     def backward(self):
         """Seconds of the backward pass."""
         computed = self.products[1] + self.attention[1] + self.memory[1]
-        return computed + self.tensor + 2 * self.context + self.again
+        return computed + self.tensor + 2 * self.context + self.experts + self.again
 
 
 class StepPrices:
@@ -94,25 +96,33 @@ class StepPrices:
 
     def products(self) -> tuple:
         """Return the seconds of a layer's products, forward and backward."""
-        model, at, m = self.setup.model, self.setup.layout, self.tokens
-        fp8, h, t = self.setup.software.fp8, model.width, at.tensor
-        up = (model.matrices - 1) * self.product(m, model.ffn / t, h, fp8)
-        forward = self.product(m, (h + 2 * model.keys) / t, h, fp8) + self.product(m, h, h / t, fp8)
-        forward = forward + up + self.product(m, h, model.ffn / t, fp8)
-
-        def back(columns, inner):
-            return self.product(m, inner, columns, fp8) + self.product(columns, inner, m, fp8)
-
-        backward = back((h + 2 * model.keys) / t, h) + back(h, h / t)
-        return forward, backward + (model.matrices - 1) * back(model.ffn / t, h) + back(h, model.ffn / t)
+        fp8, forward, backward = self.setup.software.fp8, 0.0, 0.0
+        for count, m, columns, inner in self.shapes():
+            forward = forward + count * self.product(m, columns, inner, fp8)
+            back = self.product(m, inner, columns, fp8) + self.product(columns, inner, m, fp8)
+            backward = backward + count * back
+        return forward, backward
 
     def weight_products(self):
         """Return the seconds of the matrix products that compute the gradients of a layer's weights in backward."""
+        fp8 = self.setup.software.fp8
+        return sum(count * self.product(columns, inner, m, fp8) for count, m, columns, inner in self.shapes())
+
+    def shapes(self) -> list[tuple]:
+        """Return (count, rows, columns, inner) of a layer's products in forward.
+
+        A rank with 1 / `expert` of the experts has as many rows from other ranks as it sends away: each of its experts
+        takes an equal share of the tokens.
+        """
         model, at, m = self.setup.model, self.setup.layout, self.tokens
-        fp8, h, t = self.setup.software.fp8, model.width, at.tensor
-        shapes = ((h + 2 * model.keys) / t, h, 1), (h, h / t, 1), (model.ffn / t, h, model.matrices - 1)
-        shapes = (*shapes, (h, model.ffn / t, 1))
-        return sum(count * self.product(columns, inner, m, fp8) for columns, inner, count in shapes)
+        h, t, up = model.width, at.tensor, model.matrices - 1
+        own = model.experts / at.expert
+        visits = m * model.chosen / own
+        shared = np.asarray(model.shared > 0, int)
+        attended = [(1, m, (model.queries + 2 * model.keys) / t, h), (1, m, h, model.queries / t)]
+        routed = [(own * up, visits, model.ffn / t, h), (own, visits, h, model.ffn / t)]
+        always = [(shared * up, m, model.shared / t, h), (shared, m, h, model.shared / t)]
+        return attended + routed + always
 
     def attention(self) -> tuple:
         """Return the seconds of a layer's attention, forward and backward."""
@@ -121,20 +131,24 @@ class StepPrices:
         area = at.micro_batch * model.sequence * model.sequence / split
         old = np.where(gpu.family == A100, constants.attention_a100, constants.attention_h100)
         share = np.where(kernel == FLASH1, old, np.where(gpu.family == A100, *FLASH3))
-        flash = 2 * area * model.width / (share * gpu.half)
-        multiply, scores = 4 * area * model.width / self.sixteen, area * model.heads / self.bounded
+        flash = 2 * area * model.queries / (share * gpu.half)
+        multiply, scores = 4 * area * model.queries / self.sixteen, area * model.heads / self.bounded
         is_unfused = kernel == UNFUSED
         forward = np.where(is_unfused, multiply + 11 * scores, flash)
         return forward, np.where(is_unfused, 2 * multiply + 16 * scores, 2.5 * flash)
 
     def memory_bound(self) -> tuple:
-        """Return the seconds of a layer's norms, residuals, activations and rotary positions, forward and backward."""
+        """Return the seconds of a layer's norms, residuals, activations and rotary positions, forward and backward.
+
+        In a mixture of experts, tokens are also sorted by expert, and added up again.
+        """
         model, at = self.setup.model, self.setup.layout
         split = np.where(at.sequence_parallel, at.tensor, 1)
-        rotary = model.gated * 4 * (model.width + model.keys) / at.tensor
-        inner = model.ffn / at.tensor
-        forward = 20 * model.width / split + (4 + 2 * model.gated) * inner + rotary
-        backward = 24 * model.width / split + (6 + 4 * model.gated) * inner + rotary
+        rotary = model.gated * 4 * (model.queries + model.keys) / at.tensor
+        inner = (model.chosen * model.ffn + model.shared) / at.tensor
+        sorted_rows = np.where(model.is_mixture, 6 * model.chosen * model.width / split, 0.0)
+        forward = 20 * model.width / split + (4 + 2 * model.gated) * inner + rotary + sorted_rows
+        backward = 24 * model.width / split + (6 + 4 * model.gated) * inner + rotary + sorted_rows
         return self.tokens * forward / self.bounded, self.tokens * backward / self.bounded
 
     def tensor(self):
@@ -150,28 +164,41 @@ class StepPrices:
         nbytes = (at.context - 1) * self.tokens * 4 * self.setup.model.keys / at.tensor
         return nbytes / (COLLECTIVES * rate) * (1 - self.constants.hidden_tensor)
 
+    def experts(self):
+        """Return the seconds in which tokens travel to their experts and back, in one direction of a layer."""
+        model, at, gpu = self.setup.model, self.setup.layout, self.setup.gpu
+        split = np.where(at.sequence_parallel, at.tensor, 1)
+        nbytes = 2 * 2 * self.tokens / split * model.chosen * model.width  # there and back, 16-bit
+        near = np.minimum(at.expert, np.maximum(1, gpu.per_node // at.tensor))  # of these ranks, in one node
+        inside, outside = (near - 1) / at.expert, (at.expert - near) / at.expert
+        return nbytes / COLLECTIVES * np.maximum(inside / gpu.link, outside / (gpu.network / gpu.per_node))
+
     def layer(self) -> Passes:
         """Return the passes of one layer."""
         at = self.setup.layout
-        parts = self.products(), self.attention(), self.memory_bound(), self.tensor(), self.context()
+        parts = self.products(), self.attention(), self.memory_bound(), self.tensor(), self.context(), self.experts()
         forward = Passes(*parts, 0.0).forward
         is_scored_again = (at.recompute == SELECTIVE) & (self.setup.software.attention == UNFUSED)
         model = self.setup.model
-        activation = self.tokens * (4 + 2 * model.gated) * model.ffn / at.tensor / self.bounded
+        inner = model.chosen * model.ffn + model.shared
+        activation = self.tokens * (4 + 2 * model.gated) * inner / at.tensor / self.bounded
         again = np.select(
             [at.recompute == WHOLE, at.recompute == LIGHT, is_scored_again], [forward, activation, parts[1][0]], 0.0
         )
         return Passes(*parts, again, self.weight_products())
 
-    def collective(self, nbytes, groups=1):
+    def collective(self, nbytes, groups=1, apart=1):
         """Return the seconds in which the replicas gather, or reduce-scatter, `nbytes` bytes within each group.
 
-        Ranks of a node that are in the same group share all of its network.
+        Ranks of a node that are in the same group share all of its network. `apart` is the distance of the ranks that
+        take part: those with the same experts are that many replicas apart.
         """
         gpu, at = self.setup.gpu, self.setup.layout
-        ranks = at.replicas / groups
-        outside = gpu.network * np.minimum(ranks, gpu.per_node / at.tensor) / gpu.per_node
-        is_inside = ranks * at.tensor <= gpu.per_node
+        ranks = at.replicas / groups / apart
+        in_node = gpu.per_node / at.tensor  # replicas
+        near = np.maximum(np.minimum(1, in_node), in_node / apart)  # of the ranks that take part
+        outside = gpu.network * np.minimum(ranks, near) / gpu.per_node
+        is_inside = ranks * at.tensor * apart <= gpu.per_node
         rate = COLLECTIVES * np.where(is_inside, gpu.link, np.minimum(gpu.link, outside))
         hops = np.where(is_inside, 0.0, self.constants.hop * (ranks - 1))
         return np.where(ranks > 1, nbytes * (ranks - 1) / ranks / rate + hops, 0.0)
@@ -183,6 +210,14 @@ class StepPrices:
         return np.where(
             at.groups > 1, 2 * ((at.groups - 1) / at.groups * own / rate + self.constants.hop * (at.groups - 1)), 0.0
         )
+
+    def gather(self, shared, experts, groups=1):
+        """Return the seconds in which the replicas gather, or reduce-scatter, so many bytes of a rank's experts and of
+        what all replicas share.
+        """
+        apart = self.setup.layout.expert
+        own = np.where(experts > 0, self.collective(experts, groups, apart), 0.0)
+        return self.collective(shared, groups) + own
 
     def both(self, computation, communication):
         """Return the seconds of two things that partly overlap."""
@@ -204,11 +239,14 @@ def step_time(setup: Setup, constants: Constants = FITTED) -> StepTime:
     """Return the time of a step."""
     prices, model, at, software = StepPrices(setup, constants), setup.model, setup.layout, setup.software
     one, head = prices.layer(), prices.head()
-    weights = model.layer_parameters / at.tensor
+    experts = model.expert_parameters / (at.tensor * at.expert)
+    weights = (model.layer_parameters - model.expert_parameters) / at.tensor
     is_gathered = at.shard >= GRADIENTS  # in every micro-batch
-    nbytes = software.reduce_bytes * weights
-    gather = np.where(is_gathered, prices.collective(software.gather_bytes * weights, at.groups), 0.0)
-    reduce = np.where(is_gathered, prices.collective(nbytes, at.groups) + prices.between_groups(nbytes), 0.0)
+    gathered = software.gather_bytes * weights, software.gather_bytes * experts
+    reduced = software.reduce_bytes * weights, software.reduce_bytes * experts
+    gather = np.where(is_gathered, prices.gather(*gathered, at.groups), 0.0)
+    between = prices.between_groups(reduced[0] + at.expert * reduced[1])
+    reduce = np.where(is_gathered, prices.gather(*reduced, at.groups) + between, 0.0)
     reduce = reduce + np.where(at.shard == FULL, gather, 0.0)
     passed = prices.both(one.forward, gather) + prices.both(one.backward, reduce)
     layer = np.maximum(passed, LAUNCHES * np.where(at.recompute == WHOLE, 4 / 3, 1.0))
@@ -219,23 +257,26 @@ def step_time(setup: Setup, constants: Constants = FITTED) -> StepTime:
     is_last = (at.pipeline == 1) | (ends > held * layer)  # whether the last stage is the slowest
     layers, stage = np.where(is_last, last, held), np.where(is_last, ends, held * layer)
 
-    own = model.parameters / (at.tensor * at.pipeline)
+    parts = setup.own_parameters
+    own = sum(parts)
     accumulated = np.where(is_gathered, 0.0, (2 * software.gradient_bytes - 2) * own / prices.bounded)
     message = _message(prices)
     micro_batches = np.ceil(setup.batch / (at.data * at.micro_batch))
     waits = np.where(at.pipeline > 1, (at.pipeline - 1) / at.pieces, 0.0)
     filled = np.where(at.defers, 2 * held * one.weights, 0.0)  # the deferred part of a wait
-    replicated = 2 * prices.collective(2 * own)
-    scattered = prices.collective(software.gradient_bytes * own) + prices.collective(2 * own)
+    shares = prices.gather(*(2 * part for part in parts))
+    replicated = 2 * shares
+    scattered = prices.gather(*(software.gradient_bytes * part for part in parts)) + shares
     once = np.where(at.shard == NONE, replicated, (1 - constants.hidden) * scattered)
-    states = own / np.where(at.shard >= OPTIMIZER, at.sharing, 1)
+    states = np.where(at.shard >= OPTIMIZER, model.parameters / (at.tensor * at.pipeline) / at.sharing, own)
     each = micro_batches * layers
-    communication = 2 * one.tensor + 3 * one.context
+    communication = 2 * one.tensor + 3 * one.context + 2 * one.experts
     return StepTime(
         computation=each * (one.forward + one.backward - communication - one.again) + micro_batches * is_last * head,
         recomputation=each * one.again,
         tensor=each * 2 * one.tensor,
         context=each * 3 * one.context,
+        experts=each * 2 * one.experts,
         sharding=each * (passed - one.forward - one.backward),
         launches=each * (layer - passed),
         accumulation=micro_batches * accumulated,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from theory.planner import setup
+from theory.planner.constants import COLLECTIVES
 from theory.planner.language_model import find_model
 from theory.planner.search import price, search
 from theory.planner.setup import GPUS, Layout, Setup, Software
@@ -55,6 +56,50 @@ def test_a_pipeline_with_one_stage_on_each_rank_defers_gradients_if_it_can_fill_
     at = found().setup.layout
     can = (at.pipeline > 1) & (at.pieces == 1) & (128 // at.data >= at.pipeline * at.micro_batch)
     assert (at.defers == can).all() and can.any() and not can.all()
+
+
+def test_experts_are_divided_among_ranks_that_divide_them_and_share_their_state():
+    layouts = found("mixtral-8x7b", 64, 256)
+    at = layouts.setup.layout
+    assert set(at.expert) == {1, 2, 4, 8}
+    assert (8 % at.expert == 0).all() and (at.sharing % at.expert == 0).all()
+    assert set(found("llama-3-8b").setup.layout.expert) == {1}
+
+
+def test_dividing_experts_saves_memory_and_costs_messages():
+    model = find_model("mixtral-8x7b")
+    shapes = Layout(64, 1, 1, 1, shard=setup.OPTIMIZER, expert=np.array([1, 2, 4, 8]))
+    priced = price(Setup(model, 256, H100, shapes, NEMO))
+    experts = 32 * 8 * 3 * 4096 * 14336
+    saved = priced.memory.weights[0] - priced.memory.weights
+    np.testing.assert_allclose(saved, 2 * experts * (1 - 1 / shapes.expert))
+    assert np.ptp(priced.memory.states) == 0  # divided over all replicas anyway
+    assert (np.diff(priced.time.experts) > 0).all() and priced.time.experts[0] == 0
+    rows = 2 * 2 * 4096 * 4096  # 16-bit, of the two experts that each of 4,096 tokens visits, of width 4,096
+    sent = 32 * 4 * 2 * 2 * rows * 7 / 8  # 32 layers, 4 micro-batches, there and back, forward and backward
+    assert priced.time.experts[3] == pytest.approx(sent / (COLLECTIVES * H100.link))
+
+
+ALL_ON_EACH = Layout(8, shard=setup.FULL, micro_batch=4, recompute=setup.WHOLE, expert=8)
+NO_PIPELINE = Layout(64, shard=setup.OPTIMIZER, micro_batch=2, expert=8)
+INTERLEAVED = Layout(8, 1, 2, 1, 24, shard=setup.OPTIMIZER, micro_batch=2, expert=8)
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "batch", "gpu", "fp8", "layout", "published", "off"),
+    [
+        ("qwen3-30b-a3b", 8, 512, "H100", False, ALL_ON_EACH, 12040, -0.29),  # NeMo AutoModel, October 2025
+        ("mixtral-8x7b", 64, 256, "B200", True, NO_PIPELINE, 15457, 0.07),  # NeMo 25.02, performance summary
+        ("qwen3-30b-a3b", 16, 512, "H100", True, INTERLEAVED, 5275, 1.25),  # Megatron Bridge 25.11, the same
+    ],
+)
+def test_published_mixtures_are_predicted_as_badly_as_the_document_says(
+    model, gpus, batch, gpu, fp8, layout, published, off
+):
+    assert layout.gpus == gpus
+    software = NEMO if fp8 else Software(setup.FLASH3)
+    priced = price(Setup(find_model(model), batch, GPUS[gpu], layout, software))
+    assert float(priced.rates) / published - 1 == pytest.approx(off, abs=0.01)
 
 
 def test_more_gpus_than_the_batch_and_the_model_can_occupy_are_refused():
