@@ -208,16 +208,20 @@ def best_of_each(found: Found, top: int = TOP) -> list[int]:
 
 
 def rows(answer: LayoutAnswer, top: int = TOP) -> list[dict[str, str]]:
-    """Return the fastest layout of each way to split the model, as rows to print."""
+    """Return the fastest layout of each way to split the model, as rows to print.
+
+    Context and expert parallelism have a column if any of these layouts uses them.
+    """
     found = answer.found
     of, at = utilisation(found.setup, found.rates), found.setup.layout
+    shown = best_of_each(found, top)
+    used = {name: part for name, part in (("context", at.context), ("experts", at.expert)) if (part[shown] > 1).any()}
     return [
         {
             "data": str(at.data[i]),
             "tensor": str(at.tensor[i]),
             "pipe": str(at.pipeline[i]) + f"x{at.pieces[i]}" * bool(at.pieces[i] > 1) + " zb" * bool(at.defers[i]),
-            "context": str(at.context[i]),
-            **({"experts": str(at.expert[i])} if answer.model.is_mixture else {}),
+            **{name: str(part[i]) for name, part in used.items()},
             "micro": str(at.micro_batch[i]),
             "shards": SHARDS[at.shard[i]] + f"/{at.groups[i]}" * bool(at.groups[i] > 1),
             "again": RECOMPUTED[at.recompute[i]],
@@ -226,7 +230,7 @@ def rows(answer: LayoutAnswer, top: int = TOP) -> list[dict[str, str]]:
             "MFU": units.share(of[i]),
             "memory": units.share(found.shares[i]),
         }
-        for i in best_of_each(found, top)
+        for i in shown
     ]
 
 

@@ -195,3 +195,11 @@ def test_the_command_fits_into_80_columns_and_says_what_a_step_consists_of(main,
     )
     assert code == 0 and max(map(len, out.splitlines())) <= 80
     assert "memory" in out.splitlines()[3] and "pipeline bubble" in out and "activations" in out
+
+
+def test_a_table_has_a_column_for_context_and_experts_only_where_a_layout_uses_them():
+    def columns(**asked):
+        return {*layouts.rows(layouts.find_layouts(layouts.Request(gpus=64, batch="4M-tokens", **asked)))[0]}
+
+    assert "context" in columns(model="llama-3-8b") and "experts" not in columns(model="llama-3-8b")
+    assert "experts" in columns(model="mixtral-8x7b") and "context" not in columns(model="mixtral-8x7b")
