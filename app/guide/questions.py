@@ -200,6 +200,28 @@ OF_METHODS = (
         "step",
         against="algorithm=choco",
     ),
+    Question(
+        "Decoupled DiLoCo ends a round as soon as one worker is ready: does a slow worker hold up the others?",
+        ("No: they hardly ever wait", "Yes: its model is part of the mean, too"),
+        0,
+        "algorithm=decoupled_diloco&slow=3:4&seconds=0.1",
+        "The server merges what each worker has done so far, weighted by its steps. Beside a worker that is four times "
+        "slower, all of them together process more than three times as many samples in a tenth of a second as in "
+        "DiLoCo, whose workers wait for about half of their time.",
+        "seconds",
+        against="algorithm=diloco&slow=3:4&seconds=0.1",
+    ),
+    Question(
+        "Each of four ranks has a quarter of every sequence: do all compute for the same time?",
+        ("Yes: they have the same number of positions", "No: the last takes more than twice as long as the first"),
+        1,
+        "algorithm=context&positions=consecutive&context=256&batch=8&steps=20",
+        "A position attends to all earlier ones, so the later a rank's quarter, the more it computes, and the ranks "
+        "wait for 22 % of their time. If each has an early and a late eighth of every sequence (zigzag), none waits, "
+        "and the run takes almost a fifth less.",
+        "seconds",
+        against="algorithm=context&context=256&batch=8&steps=20",
+    ),
 )
 """Questions about single algorithms, each offered while its algorithm is chosen; the path does not include them."""
 ALL = (*QUESTIONS, *OF_METHODS)

@@ -82,6 +82,13 @@ FINDS = {
     "CHOCO sends only a tenth: can workers move all the way to their neighbours' mean?": (
         lambda now, _: now["accuracy"] < 0.25, lambda _, was: was["accuracy"] > 0.9,
     ),
+    "Decoupled DiLoCo ends a round as soon as one worker is ready: does a slow worker hold up the others?": (
+        grows("samples", 3.2, 3.6), lambda now, was: now["share_wait"] < 0.05 and 0.45 < was["share_wait"] < 0.52,
+    ),
+    "Each of four ranks has a quarter of every sequence: do all compute for the same time?": (
+        grows("seconds", 1.2, 1.25), grows("held_out_loss", 0.999, 1.001),
+        lambda now, was: 0.215 <= now["share_wait"] <= 0.225 and was["share_wait"] < 0.001,
+    ),
 }  # fmt: skip
 DIES = "What happens when a worker dies?"
 RIGHT = {  # the prediction that these figures bear out
@@ -101,6 +108,10 @@ RIGHT = {  # the prediction that these figures bear out
     "Does it save time to send a fragment while workers continue to train?": "About a quarter less on a slow network",
     "What does SCAFFOLD pay for its control variates?": "Twice the bytes",
     "CHOCO sends only a tenth: can workers move all the way to their neighbours' mean?": "No: training breaks down",
+    "Decoupled DiLoCo ends a round as soon as one worker is ready: does a slow worker hold up the others?": "No: they "
+    "hardly ever wait",
+    "Each of four ranks has a quarter of every sequence: do all compute for the same time?": "No: the last takes more "
+    "than twice as long as the first",
 }
 
 
