@@ -86,7 +86,7 @@ class Workload(Protocol):
 
     def sequence(self) -> tuple[int, int]:
         """Return the number of positions of a sample, and of attention heads. Raise ValueError without sequences."""
-        raise ValueError(f"samples of {self.name} are not sequences, whose positions ranks could share; use text.")
+        raise ValueError(f"samples of {self.name} are not sequences, so ranks cannot share their positions; use text.")
 
     def unit_blocks(self, units: Sequence[int]) -> list:
         """Return the blocks of a rank that has `units` of each layer. Raise ValueError if they cannot be split."""

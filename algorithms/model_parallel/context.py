@@ -57,7 +57,7 @@ def check(workers, batch, workload, s):
         )
     if s.exchange == "ulysses" and heads % workers:
         raise Refusal(
-            f"{workers} workers do not divide {heads} heads; use {one_of(divisors(heads))} workers, or the ring.",
+            f"{workers} workers do not divide {heads} heads; use {one_of(divisors(heads))} workers, or use the ring.",
             divisors(heads),
         )
 
@@ -92,7 +92,7 @@ class Exchange:
         self.task, self.comm, self.pieces, self.heads = task, task.comm, pieces, heads
 
     def nothing_seen(self, q):
-        """Return (y, total) of attention to no keys yet."""
+        """Return (y, total) before any key is attended to."""
         total = kernels.empty((len(q), self.heads, q.shape[1]), q)
         total[:] = -math.inf
         return kernels.empty_like(q), total

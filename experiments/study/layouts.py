@@ -36,7 +36,7 @@ SLOW_WHEN_FULL = (
 )
 MIXTURE = (
     "Outside the data: the constants were fitted to models without experts. Expect errors of a third and more. Tokens "
-    "are taken to be spread evenly over the experts, and none of their messages to be hidden."
+    "are assumed to be spread evenly over the experts, and messages to experts not to overlap with computation."
 )
 PARTS = {
     "computation": "computing",
