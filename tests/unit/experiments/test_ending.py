@@ -31,7 +31,7 @@ def test_where_all_workers_are_lost_the_run_ends_early_says_so_once_and_nobody_g
     assert done.status == "failed" and 0 < done.summary["steps"] < 20
     told = explain_planned_loss(done)
     assert re.search(quote(f"{done.summary['steps']} of 20 steps … all 4 workers … nobody is left"), told)
-    assert not any("went on" in note for note in done.notes)
+    assert not any("continued" in note for note in done.notes)
 
 
 def test_a_run_that_ended_before_its_steps_says_how_far_it_got_and_another_says_its_steps():
@@ -52,7 +52,7 @@ def test_of_several_workers_lost_each_is_named_and_only_those_that_trained_since
     done = lost("asgd", "1:0.001,2:0.002,3:0.001")
     assert done.status == "finished" and not explain_planned_loss(done)
     assert [note for note in done.notes if "continued" in note] == ["rank 4 continued without them"]
-    (note,) = [note for note in lost("asgd", "2:0.001").notes if "went on" in note]
+    (note,) = [note for note in lost("asgd", "2:0.001").notes if "continued" in note]
     assert note == "the other 3 workers continued without it"
 
 
@@ -60,7 +60,7 @@ def test_a_worker_that_comes_back_is_one_that_went_on():
     done = lost("asgd", "1:0.001,2:0.001,3:0.001,4:0.001-0.002")
     assert done.status == "finished" and "rank 4 continued without them" in done.notes
     everybody = lost("asgd", "1:0.001-0.002,2:0.001-0.002,3:0.001-0.002,4:0.001-0.002")
-    assert everybody.status == "finished" and not any("went on" in note for note in everybody.notes)
+    assert everybody.status == "finished" and not any("continued" in note for note in everybody.notes)
 
 
 @pytest.mark.parametrize(
