@@ -70,7 +70,7 @@ def report_replay(name: str, before: Run, again: Run) -> int:
         return 0
     if others and (alike := compared.alike_until(before, again)):
         of = len(before.losses["loss"])
-        told = f"equal up to rounding in the first {alike} of {of} losses, then different: {differs}"
+        told = f"equal up to rounding in the first {alike} of {of} losses; after these: {differs}"
         say(wrap(f"{'; '.join(others)}; {told}.", "  "))
     else:
         say(wrap(f"different: {differs}.", "  "))

@@ -477,7 +477,7 @@ def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):
     (folder / "run.json").write_text(json.dumps(record))
     code, out, _ = main("replay", folder.name)
     assert code == 1 and "\nother NumPy: 0.1 then" in out and "final parameters: 1 of" in out
-    assert "equal up to rounding in the first 12 of 12 losses, then different" in " ".join(out.split())
+    assert "equal up to rounding in the first 12 of 12 losses; after these" in " ".join(out.split())
     assert "different" not in out
 
 
