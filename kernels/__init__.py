@@ -90,6 +90,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         *("attention_block_forward", "attention_block_backward"),
         *("layer_norm_forward", "layer_norm_backward_input", "layer_norm_backward_weights"),
         *("gelu_forward", "gelu_backward"),
+        *("route_forward", "route_backward", "dispatch_rows", "combine_rows", "combine_rows_backward"),
         *("bias_forward", "row_largest", "vocabulary_sums", "vocabulary_cross_entropy"),
         *("softmax_cross_entropy", "squared_error", "quadratic"),
     ),

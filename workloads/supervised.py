@@ -87,6 +87,12 @@ class Supervised(Workload):
         heads = [layer.heads for layer in self.model.layers if isinstance(layer, AttentionBlock)]
         return (self.model.inputs[0], heads[0]) if heads else super().sequence()
 
+    def experts(self) -> int:
+        from workloads.experts import MoeBlock
+
+        numbers = [layer.experts for layer in self.model.layers if isinstance(layer, MoeBlock)]
+        return numbers[0] if numbers else super().experts()
+
     @property
     def units(self) -> tuple[int, ...]:
         """The number of outputs of each layer: units, or the filters of a convolution."""

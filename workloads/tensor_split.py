@@ -71,7 +71,7 @@ def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, tuple[Layer, ...]]]:
         if not isinstance(layer, Dense | Embedding | AttentionBlock | MlpBlock | Head):
             raise ValueError(
                 f"layer {at}, of kind {type(layer).__name__}, cannot be split by columns and rows; "
-                "use the model mlp, or the workload text."
+                "use the model mlp, or the workload text without experts."
             )
         pair = isinstance(layer, Dense) and at + 1 < len(layers) and isinstance(layers[at + 1], Dense)
         yield at, tuple(layers[at : at + 1 + pair])

@@ -4,11 +4,13 @@ The text is Lewis Carroll's Alice's Adventures in Wonderland, 144,339 characters
 A sample is `context` characters in a row and the character after each, so an epoch sees every character once. The last
 tenth is held out; a model is evaluated on samples evenly spread over it, 8,192 characters in total. Losses are in nats
 per character: the entropy of single characters is 3.15, and 2.43 given the previous character. Accuracy is the fraction
-of characters predicted correctly.
+of characters predicted correctly. With `experts`, the MLP blocks are mixtures of experts (`experts.py`).
 Source: texts/README.md.
 """
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 import kernels
 from knobs import knob
 from workloads import transformer
+from workloads.experts import MoeBlock
 from workloads.sequential import Sequential
 from workloads.supervised import Supervised
 from workloads.workload import DataKnobs
@@ -23,6 +26,7 @@ from workloads.workload import DataKnobs
 ALICE = Path(__file__).parent / "texts" / "alice.txt"
 MOST_BYTES = 20_000_000
 EVALUATED = 8192  # number of characters on which a model is evaluated, however long the text is
+PLAIN = {"experts": (0,)}  # with which settings of experts have no effect
 MOST_KINDS = 1000  # largest number of different characters, each of which has a logit at every position
 
 
@@ -35,6 +39,16 @@ class Settings(DataKnobs):
     width: int = knob(32, "numbers per position", ge=1, le=2048, unit="numbers")
     heads: int = knob(4, "attention heads; they must divide the width", ge=1, le=64, unit="heads")
     depth: int = knob(2, "number of blocks, alternating attention and MLP", ge=1, le=128, unit="blocks")
+    experts: int = knob(
+        0, "experts in each MLP block, of which a character chooses some; 0 for plain MLPs", ge=0, le=64, unit="experts"
+    )
+    chosen: int = knob(1, "experts that each character chooses", unless=PLAIN, ge=1, le=8, unit="experts")
+    capacity: float = knob(
+        1.25, "characters that an expert takes in training, as a multiple of an equal share", unless=PLAIN, gt=0, le=64
+    )
+    balance: float = knob(
+        0.01, "factor of the loss that makes characters choose all experts equally often", unless=PLAIN, ge=0, le=10
+    )
     file: str = knob("", "text file of your own (UTF-8); empty is Alice in Wonderland", max_length=4096, local=True)
 
 
@@ -54,12 +68,23 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
             f"text: {s.file or ALICE.name} has {len(tokens):,} characters, but context {s.context} needs at least "
             f"{10 * (s.context + 1):,}; use a longer text or a smaller context."
         )
-    layers = transformer.layers(len(kinds), s.context, s.width, s.heads, s.depth)
+    block = _mixture(s) if s.experts else None
+    layers = transformer.layers(len(kinds), s.context, s.width, s.heads, s.depth, block)
     model = Sequential(layers, kernels.softmax_cross_entropy, dtype)
     x, target = samples(tokens[-held_out:], s.context)
     some = np.linspace(0, len(x) - 1, min(len(x), max(1, EVALUATED // s.context))).astype(int)
     train, alphabet = samples(tokens[:-held_out], s.context), tuple(map(chr, kinds))
     return Supervised("text", model, train, (x[some], target[some]), labels=alphabet)
+
+
+def _mixture(s: Settings) -> Callable[[int, int, float], MoeBlock]:
+    """Return what makes the blocks that alternate with attention. Raise ValueError if there are too few experts."""
+    if s.chosen > s.experts:
+        raise ValueError(
+            f"text: each character chooses {s.chosen} of {s.experts} experts; use at least {s.chosen} experts, or let "
+            "it choose fewer."
+        )
+    return partial(MoeBlock, experts=s.experts, chosen=s.chosen, capacity=s.capacity, balance=s.balance)
 
 
 def samples(tokens: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:

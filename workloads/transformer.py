@@ -3,6 +3,7 @@
     Embedding         x_t = table[token_t] + places[t]
     AttentionBlock    x <- x + Wo attention(Wq LN(x), Wk LN(x), Wv LN(x))       causal
     MlpBlock          x <- x + W2 gelu(W1 LN(x))                                each position separately
+    MoeBlock          x <- x + those MLPs that a position chooses               instead of MlpBlock; see `experts.py`
     Head              logits = W LN(x)                                          of the next token
 
 Samples are (time, width), except for the input tokens, which are (time,) integers. Blocks are pre-norm, so the residual
@@ -13,6 +14,7 @@ Source: Vaswani et al., NeurIPS 2017; norms as in GPT-2 (Radford et al., 2019); 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,13 +26,18 @@ EPS = 1e-5  # added to the variance in a layer norm
 GROWTH = 4  # hidden size of an MLP block, as a multiple of its width
 
 
-def layers(tokens: int, time: int, width: int, heads: int, depth: int) -> list[Layer]:
-    """Return the `depth` + 2 layers of the model. Raise ValueError if heads do not divide the width."""
+def layers(
+    tokens: int, time: int, width: int, heads: int, depth: int, block: Callable[[int, int, float], Layer] | None = None
+) -> list[Layer]:
+    """Return the `depth` + 2 layers of the model. Raise ValueError if heads do not divide the width.
+
+    block(time, width, gain) makes the blocks that alternate with attention, by default an MlpBlock.
+    """
     if width % heads:
         lower = max(heads, width - width % heads)
         raise ValueError(f"{heads} heads do not divide a width of {width}; use a width of {lower} or {lower + heads}.")
     gain = 1 / math.sqrt(depth)
-    pair = AttentionBlock(time, width, heads, gain), MlpBlock(time, width, gain)
+    pair = AttentionBlock(time, width, heads, gain), (block or MlpBlock)(time, width, gain)
     return [Embedding(tokens, time, width), *(pair[i % 2] for i in range(depth)), Head(time, width, tokens)]
 
 
@@ -167,40 +174,33 @@ class MlpBlock(Layer):
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        hidden = GROWTH * self.width
-        return (self.width,), (self.width,), (self.width, hidden), (hidden,), (hidden, self.width), (self.width,)
+        return (self.width,), (self.width,), *mlp_shapes(self.width)
 
     @property
     def flops(self) -> int:
         return 4 * GROWTH * self.time * self.width**2
 
     def start(self, generator):
-        return *_norm(self.width), *_dense(generator, self.shapes[2], self.shapes[4], gain=self.gain)
+        return *_norm(self.width), *mlp_start(generator, self.width, self.gain)
 
     def forward(self, parts, x):
-        gain, bias, w1, b1, w2, b2 = parts
+        gain, bias, *products = parts
         h, u, r = norm(x, gain, bias)
-        z = project(h, w1, b1)
-        a = kernels.empty_like(z)
-        kernels.gelu_forward(a, z)
-        y = project(a, w2, b2)
+        y, inside = mlp(products, h)
         kernels.residual_add(y, x, y, 1.0)
-        return y, (u, r, h, z, a)
+        return y, (u, r, *inside)
 
     def backward_input(self, parts, saved, dy, needed=True):
-        gain, _, w1, _, w2, _ = parts
-        u, r, h, z, a = saved
-        dz = back(dy, w2)
-        kernels.gelu_backward(dz, dz, z, a)
-        dh = back(dz, w1)
+        gain, _, *products = parts
+        u, r, *inside = saved
+        dh, pending = mlp_back(products, inside, dy)
         dx = norm_back(dy, dh, u, r, gain) if needed else None
-        return dx, (u, dh, h, dz, a, dy)
+        return dx, (u, dh, *pending)
 
     def backward_weights(self, gradients, pending):
-        u, dh, h, dz, a, dy = pending
+        u, dh, *products = pending
         norm_weights(gradients[:2], u, dh)
-        kernels.dense_backward_weights(*gradients[2:4], rows(h), rows(dz))
-        kernels.dense_backward_weights(*gradients[4:], rows(a), rows(dy))
+        mlp_weights(gradients[2:], products)
 
 
 @dataclass(frozen=True)
@@ -267,6 +267,44 @@ def attend_back(da, p, q, k, v) -> tuple:
     dqkv = tuple(kernels.empty_like(x) for x in (q, k, v))
     kernels.attention_backward(*dqkv, da, p, q, k, v)
     return dqkv
+
+
+# an MLP of one hidden layer: parameters W1, b1, W2, b2
+
+
+def mlp_shapes(width: int) -> tuple[tuple[int, ...], ...]:
+    hidden = GROWTH * width
+    return (width, hidden), (hidden,), (hidden, width), (width,)
+
+
+def mlp_start(generator: np.random.Generator, width: int, gain: float) -> list[np.ndarray]:
+    """Return the initial parameters. W2 is `gain` times He's."""
+    return _dense(generator, *mlp_shapes(width)[::2], gain=gain)
+
+
+def mlp(parts, h) -> tuple:
+    """Return (W2 gelu(W1 h + b1) + b2, saved)."""
+    w1, b1, w2, b2 = parts
+    z = project(h, w1, b1)
+    a = kernels.empty_like(z)
+    kernels.gelu_forward(a, z)
+    return project(a, w2, b2), (h, z, a)
+
+
+def mlp_back(parts, saved, dy) -> tuple:
+    """Return (dh, pending)."""
+    w1, _, w2, _ = parts
+    h, z, a = saved
+    dz = back(dy, w2)
+    kernels.gelu_backward(dz, dz, z, a)
+    return back(dz, w1), (h, dz, a, dy)
+
+
+def mlp_weights(gradients, pending) -> None:
+    """Write the gradients of the parameters to `gradients`."""
+    h, dz, a, dy = pending
+    kernels.dense_backward_weights(*gradients[:2], rows(h), rows(dz))
+    kernels.dense_backward_weights(*gradients[2:], rows(a), rows(dy))
 
 
 # operations on single positions treat the positions of all samples as rows

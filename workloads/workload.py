@@ -88,6 +88,10 @@ class Workload(Protocol):
         """Return the number of positions of a sample, and of attention heads. Raise ValueError without sequences."""
         raise ValueError(f"samples of {self.name} are not sequences, so ranks cannot share their positions; use text.")
 
+    def experts(self) -> int:
+        """Return the number of experts in each mixture. Raise ValueError without mixtures of experts."""
+        raise ValueError(f"{self.name} has no experts for ranks to share; use text with 4 experts and 2 blocks.")
+
     def unit_blocks(self, units: Sequence[int]) -> list:
         """Return the blocks of a rank that has `units` of each layer. Raise ValueError if they cannot be split."""
         raise ValueError(f"{self.name} has no units to split; use digits, spirals or mnist.")

@@ -15,10 +15,12 @@ import numpy as np
 
 from kernels.compression import pack
 from kernels.layers import gelu_forward
+from kernels.layers import route_forward as route_forward_kernel
 
 WIDTH = 64  # columns of a table: classes, channels, features of a transformer
 BATCH = 64  # samples that go through a dense layer
 TIME = 64  # positions of a sequence
+EXPERTS = 8
 RUNS = 8  # pieces of a vector that share a scale
 BLOCK = 256  # numbers that share an exponent
 IMAGE = (16, 16)
@@ -317,6 +319,32 @@ def vocabulary_cross_entropy(rng, n):
     return np.empty_like(z), z, largest, np.ones_like(sums), target, first
 
 
+def route_forward(rng, n):
+    z, p = draw(rng, *[(samples(n, EXPERTS), EXPERTS)] * 2)
+    return p, *draw(rng, (len(z), 2)), np.zeros((len(z), 2), np.int64), z
+
+
+def route_backward(rng, n):
+    p, weight, chosen, z = route_forward(rng, n)
+    route_forward_kernel.reference(p, weight, chosen, z)
+    return z, *draw(rng, weight.shape), p, weight, chosen, np.full(EXPERTS, 1 / EXPERTS, np.float32), 0.01
+
+
+def dispatch_rows(rng, n):
+    out, x = draw(rng, *[(samples(n), WIDTH)] * 2)
+    return out, x, rng.permutation(len(x))[:, None]  # one expert for each token
+
+
+def combine_rows(rng, n):
+    rows, x, place = dispatch_rows(rng, n)
+    return np.empty_like(x), x, rows, place, *draw(rng, place.shape)
+
+
+def combine_rows_backward(rng, n):
+    drows, dy, rows, place, weight = combine_rows(rng, n)
+    return drows, np.empty_like(weight), dy, rows, place, weight
+
+
 def quadratic(rng, n):
     g, w, points, curvature = draw(rng, n, n, (8, n), n)
     return g, w, points, curvature**2
@@ -541,4 +569,13 @@ KERNEL_CASES: dict[str, KernelCase] = {
     "row_largest": KernelCase(row_largest, lambda torch, largest, z: torch.amax(z, 1, out=largest)),
     "vocabulary_sums": KernelCase(vocabulary_sums),
     "vocabulary_cross_entropy": KernelCase(vocabulary_cross_entropy),
+    "route_forward": KernelCase(route_forward),
+    "route_backward": KernelCase(route_backward),
+    "dispatch_rows": KernelCase(
+        dispatch_rows, lambda torch, out, x, place: out.index_copy_(0, place.flatten(), x)
+    ),
+    "combine_rows": KernelCase(
+        combine_rows, lambda torch, y, x, rows, place, weight: torch.add(x, rows[place[:, 0]] * weight, out=y)
+    ),
+    "combine_rows_backward": KernelCase(combine_rows_backward),
 }  # fmt: skip

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.contract.kernels.code_cases import CODES
+from tests.contract.kernels.expert_cases import MIXTURES
 from tests.contract.kernels.layer_cases import LAYERS
 from tests.contract.kernels.parallel_cases import PARALLEL
 from tests.contract.kernels.sparse_cases import SPARSE
@@ -139,4 +140,5 @@ CASES: dict[str, Case] = {
     **{name: Case(arguments) for name, arguments in LAYERS.items()},
     **{name: Case(arguments) for name, arguments in TRANSFORMER.items()},
     **{name: Case(arguments) for name, arguments in PARALLEL.items()},
+    **{name: Case(arguments) for name, arguments in MIXTURES.items()},
 }
