@@ -19,6 +19,7 @@ from cluster import simulated
 from cluster.event_log import Outcome
 from kernels.meter import METER
 from workloads.budget import Budget
+from workloads.experts import OWN, SHARED, MoeBlock
 from workloads.layers import Dense, Layer
 from workloads.quadratic import Quadratic
 from workloads.sequential import Sequential
@@ -313,14 +314,32 @@ class Silent(AttentionBlock):
         return *(part + 0.1 * (part.ndim == 1) for part in others), 0 * w, b
 
 
+class SilentExperts(MoeBlock):
+    """A mixture of experts whose output counts for nothing at first. No bias is 0, except those of the output."""
+
+    def start(self, generator):
+        parts = [part + 0.1 * (part.ndim == 1) for part in super().start(generator)]
+        last = range(SHARED + OWN - 2, len(parts), OWN)
+        return tuple(0 * part if n in last or n - 1 in last else part for n, part in enumerate(parts))
+
+
 class AttentiveChain(Sentences):
     """The same chain at each position of sequences, after a block of attention."""
+
+    block = staticmethod(lambda time, units, heads: Silent(time, units, heads))
 
     def arranged(self, layers, x):
         layers, x = super().arranged(layers, x)
         units = x.shape[-1]
-        waves = 0.1 * np.sin(np.arange(self.time)[:, None] + np.arange(units))  # keys that differ
-        return [Silent(self.time, units, self.heads), *layers], x * (1 + waves - waves.mean(axis=1, keepdims=True))
+        waves = 0.1 * np.sin(np.arange(self.time)[:, None] + np.arange(units))  # positions that differ
+        first = self.block(self.time, units, self.heads)
+        return [first, *layers], x * (1 + waves - waves.mean(axis=1, keepdims=True))
+
+
+class ExpertChain(AttentiveChain):
+    """The same chain after a mixture of four experts."""
+
+    block = staticmethod(lambda time, units, heads: SilentExperts(time, units))
 
 
 class ScalarPart:

@@ -13,21 +13,26 @@ from dataclasses import dataclass
 import kernels
 from kernels import to_device
 from kernels.arrays import shares, take
+from workloads.interrupted_pass import InterruptedPass
 from workloads.transformer import AttentionBlock, Embedding
 
 
-class SequenceShard:
+class SequenceShard(InterruptedPass):
     """The model of `task` at the positions in `pieces`: ascending slices of equal length.
 
-    Every rank has all parameters, w (d,).
+    Every rank has all parameters, w (d,). gradient(w, batch, attention) returns the mean loss over these positions, and
+    this rank's contribution to the gradient: the mean of g over all ranks is the gradient of the mean loss over all
+    positions. What attention returns for the keys and values of other ranks is part of their g.
     """
 
+    interrupted = AttentionBlock
+
     def __init__(self, task, pieces: Sequence[slice]):
-        self.task, self.pieces, self.model = task, tuple(pieces), task.workload.model
-        first, *others = self.model.layers
+        self.pieces = tuple(pieces)
+        first, *others = task.workload.model.layers
         if isinstance(first, Embedding):
             first = EmbeddingAt(first.tokens, first.time, first.width, self.pieces)
-        self.layers = [first, *others]
+        super().__init__(task, [first, *others])
 
     def next_batch(self) -> tuple:
         """Return (x, target) of the next mini-batch at these positions, (n, positions, ...) each."""
@@ -35,49 +40,23 @@ class SequenceShard:
         parts = task.workload.batch(next(task.batches))
         return tuple(to_device(take(part, self.pieces, axis=1), task.comm.device) for part in parts)
 
-    def gradient(self, w, batch: tuple, attention) -> tuple:
-        """Return (loss, g): the mean loss over these positions, and this rank's contribution to the gradient.
+    def cut(self, vector):
+        return self.model.cut(vector)
 
-        The mean of g over all ranks is the gradient of the mean loss over all positions. What attention returns for
-        the keys and values of other ranks is part of their g.
-        """
-        x, target = batch
-        weights, saved = self.model.cut(w), []
-        for number, (layer, parts) in enumerate(zip(self.layers, weights, strict=True)):
-            x, kept = self._forward(f"F{number}", layer, parts, x, attention)
-            saved.append(kept)
-        with self.task.computing("loss"):
-            loss, dy = self.model.loss(x, target)
-        g = kernels.empty_like(w)
-        self.task.needs(w, g, saved)
-        gradients = self.model.cut(g)
-        for number in reversed(range(len(self.layers))):
-            of = self.layers[number], weights[number], gradients[number], saved.pop()
-            dy = self._backward(f"B{number}", *of, dy, attention)
-        return loss, g
-
-    def _forward(self, label, layer, parts, x, attention) -> tuple:
+    def forward(self, label, layer, parts, x, exchange):
         computing = self.task.computing
-        if not isinstance(layer, AttentionBlock):
-            with computing(label):
-                return layer.forward(parts, x)
         with computing(label):
             queries, entered = layer.enter(parts, x)
-        a, kept = attention.forward(*queries)
+        a, kept = exchange.forward(*queries)
         with computing(label):
             return layer.leave(parts, a, x), (entered, a, kept)
 
-    def _backward(self, label, layer, parts, gradients, saved, dy, attention):
+    def backward(self, label, layer, parts, gradients, saved, dy, exchange):
         computing = self.task.computing
-        if not isinstance(layer, AttentionBlock):
-            with computing(label):
-                dx, pending = layer.backward_input(parts, saved, dy)
-                layer.backward_weights(gradients, pending)
-            return dx
         entered, a, kept = saved
         with computing(label):
             da = layer.leave_back(parts, dy)
-        dqkv = attention.backward(da, kept)
+        dqkv = exchange.backward(da, kept)
         with computing(label):
             dx, before = layer.enter_back(parts, entered, dqkv, dy)
             layer.backward_weights(gradients, (*before, *dqkv, a, dy))

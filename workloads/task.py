@@ -209,6 +209,12 @@ class Task:
 
         return SequenceShard(self, pieces)
 
+    def expert_shard(self, rank: int, ranks: int):
+        """Return shard `rank` of a model whose experts are divided evenly among `ranks` ranks."""
+        from workloads.expert_shard import ExpertShard
+
+        return ExpertShard(self, rank, ranks)
+
     def unit_shard(self, rank: int, assign: Callable[[int], Sequence[np.ndarray]]):
         """Return the shard of `rank` in a model split by units.
 

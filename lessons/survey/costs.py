@@ -29,6 +29,7 @@ SYMBOLS = {
     "A": "activations that one step's forward pass keeps, of the whole model",
     "t": "numbers per sample that tensor parallelism sums over all ranks",
     "u": "numbers per sample in the keys of all attention layers: 0 in models without attention",
+    "x": "parameters of all experts: 0 in models without experts",
     "a": "numbers per sample that cross from one stage to the next, on average",
     "r": "work of the slowest stage, as a multiple of the average: 1 if stages are alike",
     "o": "outputs of the model, per sample",

@@ -45,6 +45,7 @@ class Stack:
             "o": self.width,
             "y": 1,
             "u": 0,
+            "x": 0,
             "r": 1,
         }
 
@@ -87,6 +88,7 @@ class UnequalLayers:
             "o": self.shapes[-1].outputs,
             "y": 1,
             "u": 0,
+            "x": 0,
         }
 
     def cut(self, stages: int, batch: float) -> tuple[dict[str, float], dict[str, float]]:

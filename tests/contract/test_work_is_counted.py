@@ -41,14 +41,15 @@ def digits(deep=False):
 
 
 @cache
-def text():
+def text(experts):
     module = workloads.find("text")
-    return module.build(module.Settings(context=8, width=8, heads=4, depth=2), np.dtype("float32"))
+    room = {"experts": experts, "capacity": max(1, experts)}  # for all tokens, so that all samples cost the same
+    return module.build(module.Settings(context=8, width=8, heads=4, depth=2, **room), np.dtype("float32"))
 
 
 def workload_of(name):
     if "workload" in algorithms.find(name).defaults:
-        return text()
+        return text(algorithms.find(name).model_defaults.get("experts", 0))
     return digits(deep=bool(algorithms.find(name).model_defaults) and algorithms.family(name) != "model_parallel")
 
 
