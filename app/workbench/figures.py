@@ -8,7 +8,7 @@ from app.charts.words import figure_of
 from experiments.runs.figures import FIGURES, choose_figures, headline_label
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
-from experiments.viewer import palette
+from experiments.viewer import doing, palette
 from experiments.wording import units
 
 ABOVE = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "share_compute", "bytes", "staleness_mean")
@@ -68,14 +68,14 @@ def _grid(figures: int):
 
 def _spent(run: Run) -> dict[str, str]:
     """Describe what share of the workers' time each kind of span took."""
-    return {kind: units.percent(run.summary.get(f"share_{kind}") or 0.0) for kind in palette.DOING}
+    return {kind: units.percent(share) for kind, share in doing.shares(run).items()}
 
 
 def shares(run: Run) -> str:
     """Return a bar of the workers' time in the timeline's colours."""
     told = ", ".join(f"{kind} {share}" for kind, share in _spent(run).items())
     parts = "".join(
-        f'<i style="width: {100 * (run.summary.get(f"share_{kind}") or 0.0):.2f}%; background: {look.colour}"></i>'
-        for kind, look in palette.DOING.items()
+        f'<i style="width: {100 * share:.2f}%; background: {palette.DRAWN[kind].colour}"></i>'
+        for kind, share in doing.shares(run).items()
     )
     return f'<div class="shares" role="img" aria-label="The workers\' time: {told}" title="{told}">{parts}</div>'

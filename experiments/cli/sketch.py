@@ -3,16 +3,15 @@
 import numpy as np
 
 from experiments.runs.record import Run
-from experiments.viewer import palette
+from experiments.viewer import doing, palette
 from experiments.wording import units
-from tracing import KINDS
 
 Part = tuple[str, str]  # a text and its style
 BARS = "▁▂▃▄▅▆▇█"
 BROKEN = "×"  # a loss that is not finite
-GLYPHS = {"compute": "█", "update": "▓", "communicate": "▒", "wait": "░", "idle": "·"}
+GLYPHS = {"compute": "█", "compress": "▚", "update": "▓", "communicate": "▒", "wait": "░", "idle": "·"}
 """The character for each activity of a worker, so that a bar can be read without colours."""
-assert tuple(GLYPHS) == KINDS
+assert tuple(GLYPHS) == doing.ORDER
 NONE = 0.005  # shares of time below this are not in the legend
 
 
@@ -42,10 +41,10 @@ def losses(run: Run, columns: int) -> str:
 
 def shares(run: Run, columns: int) -> tuple[list[Part], list[tuple[Part, str]]]:
     """Return a bar, `columns` wide, of how workers spent their time, and its legend: character and words by part."""
-    share = {kind: run.summary[f"share_{kind}"] or 0.0 for kind in KINDS}
+    share = doing.shares(run)
     ends = np.round(columns * np.cumsum(list(share.values()))).astype(int)
-    wide = dict(zip(KINDS, np.diff(ends, prepend=0).tolist(), strict=True))
-    bar: list[Part] = [(GLYPHS[kind] * wide[kind], palette.DOING[kind].colour) for kind in KINDS if wide[kind]]
-    told = [kind for kind in KINDS if share[kind] >= NONE]
-    legend = [((GLYPHS[kind], palette.DOING[kind].colour), f" {kind} {units.percent(share[kind])}") for kind in told]
+    wide = dict(zip(share, np.diff(ends, prepend=0).tolist(), strict=True))
+    bar: list[Part] = [(GLYPHS[kind] * wide[kind], palette.DRAWN[kind].colour) for kind in share if wide[kind]]
+    told = [kind for kind in share if share[kind] >= NONE]
+    legend = [((GLYPHS[kind], palette.DRAWN[kind].colour), f" {kind} {units.percent(share[kind])}") for kind in told]
     return bar, legend

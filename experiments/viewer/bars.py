@@ -10,11 +10,10 @@ import numpy as np
 
 from experiments.runs.record import Run
 from experiments.runs.script_run import ScriptRun
-from experiments.viewer import palette
+from experiments.viewer import doing, palette
 from experiments.viewer.lanes import group_names, groups, lane_names
 from experiments.viewer.pictures import AnyShown, unit
 from experiments.wording import units
-from tracing import KINDS
 
 HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}
 ALONE, GROUPED = 32, 16  # up to ALONE ranks have a bar each; more are drawn as GROUPED groups
@@ -60,17 +59,18 @@ def shares(shown: Sequence[AnyShown]) -> Bars:
 
 
 def _shares(run: Run | ScriptRun) -> tuple[list[str], list[Part]]:
-    busy = run.trace.busy()  # (ranks, kinds), in s
-    share = 100 * busy / np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
+    busy = doing.busy(run.trace)
+    whole = np.maximum(sum(busy.values()), 1e-30)  # (ranks,), in s
     names = lane_names(run)
     some = _groups(names)
     parts = []
-    for kind, seconds, percent in zip(KINDS, busy.T, share.T, strict=True):
+    for kind, seconds in busy.items():
         if not seconds.any():
             continue
+        percent = 100 * seconds / whole
         told = [_told(seconds[one], percent[one]) for one in some]
         means = np.array([percent[one].mean() for one in some])
-        parts.append(Part(kind, means, told, palette.DOING[kind].colour, palette.DOING[kind].hatch))
+        parts.append(Part(kind, means, told, palette.DRAWN[kind].colour, palette.DRAWN[kind].hatch))
     return group_names(names, some), parts
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from experiments.runs.record import Run
 from experiments.specification import catalogue
+from experiments.viewer import doing
 from experiments.viewer.lanes import lane_names
 from experiments.viewer.waits import HARDLY
 from experiments.wording import units
@@ -17,23 +18,24 @@ from tracing import WAIT
 DOES = {
     "compute": "computes",
     "communicate": "communicates",
+    "compress": "compresses messages",
     "update": "updates its model",
     "wait": "waits",
     "idle": "is idle",
 }
-"""What a rank does in each of KINDS, in the order in which the sentence mentions them."""
+"""What a rank does in each of `doing.ORDER`, in the order in which the sentence mentions them."""
 ALIKE = 0.05  # difference of two ranks' shares up to which one sentence holds for each of them
 
 
 def headline(run: Run) -> str:
     """Return the sentence, with the shares of `run.summary`, which exclude servers; "" for a run without spans."""
-    shares = {kind: run.summary.get(f"share_{kind}") for kind in DOES}
-    known = {kind: share for kind, share in shares.items() if share and share >= HARDLY}
+    shares = doing.shares(run)
+    known = {kind: shares[kind] for kind in DOES if shares.get(kind, 0.0) >= HARDLY}
     if not known or run.trace.ranks <= run.experiment.servers:
         return ""
     spent = join_words([f"{DOES[kind]} {units.percent(share)}" for kind, share in known.items()])
     name = _name(run)
-    return f"{_who(run, name)} {spent} of its time{_rest(run, name, shares['wait'] or 0.0)}."
+    return f"{_who(run, name)} {spent} of its time{_rest(run, name, shares['wait'])}."
 
 
 def _name(run: Run) -> str:

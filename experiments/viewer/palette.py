@@ -38,6 +38,13 @@ DOING: dict[str, AreaStyle] = {
 }
 assert tuple(DOING) == KINDS
 
+DRAWN: dict[str, AreaStyle] = {
+    "compute": DOING["compute"],
+    "compress": AreaStyle("#4FB890", 0.82, "\\", "compressing what is sent, restoring what arrives", DARK),
+    **DOING,
+}
+"""The same, with compression apart from other updates: see `experiments.viewer.doing`."""
+
 
 FORWARD = DOING["compute"].colour
 OPS: dict[str, tuple[str, AreaStyle]] = {

@@ -14,7 +14,7 @@ import numpy as np
 from cluster.waiting.causes import Causes, causes
 from experiments.runs.record import Run
 from experiments.runs.script_run import ScriptRun
-from experiments.viewer import palette, waits
+from experiments.viewer import doing, palette, waits
 from experiments.viewer.canvases.learned import Learned, learning
 from experiments.viewer.canvases.recurrence import Touch, touch
 from experiments.viewer.canvases.topology import Machines, machines
@@ -130,7 +130,7 @@ def trace_frame(
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
     told = waits.totals_of(trace, known, lanes) if told is None else told
-    trace, kinds = _by_op(waits.add_causes(trace, known))
+    trace, kinds = _as_drawn(waits.add_causes(trace, known))
     part, exact = trace, (0.0, total)
     if len(trace.spans["start"]) > most:
         part, exact = _within(trace, window or opening, total, most)
@@ -213,10 +213,11 @@ def describe(run: Run | ScriptRun) -> str:
 
 def shares(run: Run | ScriptRun) -> str:
     """Return a sentence on how the ranks other than servers spent their time, or "" if they spent none."""
-    busy = run.trace.busy()[run.experiment.servers :].sum(axis=0)
+    busy = {kind: float(seconds[run.experiment.servers :].sum()) for kind, seconds in doing.busy(run.trace).items()}
     if isinstance(run, ScriptRun):
-        busy[IDLE] = run.summary.idle.sum()  # the end included
-    parts = [f"{units.percent(value / busy.sum())} {kind}" for kind, value in zip(KINDS, busy, strict=True) if value]
+        busy[KINDS[IDLE]] = float(run.summary.idle.sum())  # the end included
+    whole = sum(busy.values())
+    parts = [f"{units.percent(value / whole)} {kind}" for kind, value in busy.items() if value]
     return f"Of the {training_role(run.experiment, run.trace.ranks)}s' time {', '.join(parts)}." if parts else ""
 
 
@@ -247,20 +248,22 @@ def _within(trace: Trace, window: Window | None, total: float, most: int) -> tup
     return part, (a, b)
 
 
-def _by_op(trace: Trace) -> tuple[Trace, dict[str, palette.AreaStyle]]:
-    """Return the trace with forward and backward passes as kinds of their own before KINDS, and the style of each kind.
+def _as_drawn(trace: Trace) -> tuple[Trace, dict[str, palette.AreaStyle]]:
+    """Return the trace with forward and backward passes and compression as kinds of their own before KINDS, and the
+    style of each kind.
 
-    They are recognised by their labels, a letter and a number: "F3".
+    Passes are recognised by their labels, a letter and a number: "F3".
     """
     ops = [re.fullmatch(r"([A-Z])\d+", label) for label in trace.labels]
     letters = [op[1] if op and op[1] in palette.OPS else "" for op in ops]
     seen = [letter for letter in palette.OPS if letter in letters]
     number = np.array([seen.index(letter) if letter else -1 for letter in letters] or [-1])[trace.spans["label"]]
-    works = (trace.spans["kind"] == COMPUTE) & (number >= 0)
-    kind = np.where(works, number, trace.spans["kind"] + len(seen)).astype(np.int8)
-    doing = {"other work": palette.OTHER} | dict([*palette.DOING.items()][1:]) if seen else palette.DOING
-    looks = dict(palette.OPS[letter] for letter in seen) | doing
-    return Trace(trace.ranks, {**trace.spans, "kind": kind}, trace.messages, trace.labels), looks
+    works, packs = (trace.spans["kind"] == COMPUTE) & (number >= 0), doing.is_compressing(trace)
+    own = dict(palette.OPS[letter] for letter in seen)
+    own |= {doing.COMPRESS: palette.DRAWN[doing.COMPRESS]} if packs.any() else {}
+    kind = np.select([works, packs], [number, len(seen)], trace.spans["kind"] + len(own)).astype(np.int8)
+    others = {"other work": palette.OTHER} | dict([*palette.DOING.items()][1:]) if seen else palette.DOING
+    return Trace(trace.ranks, {**trace.spans, "kind": kind}, trace.messages, trace.labels), own | others
 
 
 def _shares(trace: Trace, total: float, kinds: int) -> np.ndarray:

@@ -6,6 +6,7 @@ import pytest
 
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
+from experiments.viewer import doing
 from experiments.viewer.headline import headline
 from experiments.wording import units
 
@@ -72,6 +73,15 @@ def test_of_a_run_that_waits_for_a_lost_rank_for_ever_it_is_not_said_that_it_nev
     text, done = said(crash="2:0.005")
     assert done.status == "failed"
     assert "ever waits" not in text
+
+
+def test_compressing_is_told_apart_from_updating_the_model():
+    text, done = said(compression="top_k")
+    spent = doing.shares(done)
+    assert spent["compress"] > 0.05 and spent["update"] > 0
+    assert spent["compress"] + spent["update"] == pytest.approx(done.summary["share_update"])
+    assert f"compresses messages {units.percent(spent['compress'])}" in text and 98.7 <= shares(text) <= 100.3
+    assert "compresses" not in said()[0]
 
 
 def test_one_worker_has_nobody_to_wait_for():

@@ -30,7 +30,7 @@ def test_the_line_of_every_run_can_be_seen_on_both_pages(page):
 
 
 def test_no_colour_has_two_meanings():
-    colours = [look.colour for look in palette.DOING.values()] + [line.colour for line in palette.RUNS]
+    colours = [look.colour for look in palette.DRAWN.values()] + [line.colour for line in palette.RUNS]
     colours += [colour for colour, _ in palette.HOLDING.values()]
     assert len(set(colours)) == len(colours)
 
@@ -41,7 +41,7 @@ def test_nothing_is_told_by_colour_alone():
     for number in range(10):
         a, b = palette.ramp(number / 10, number), palette.ramp((number + 1) / 10, number + 1)
         assert a.colour != b.colour and a.dash != b.dash and a.symbol != b.symbol
-    for a, b in itertools.combinations(palette.DOING.values(), 2):
+    for a, b in itertools.combinations(palette.DRAWN.values(), 2):
         assert (a.height, a.hatch) != (b.height, b.hatch)
 
 

@@ -5,9 +5,10 @@ import pytest
 
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
-from experiments.viewer import palette
+from experiments.viewer import bars, doing, palette
 from experiments.viewer.canvases import timeline
 from experiments.viewer.column_codec import unpack
+from experiments.viewer.pictures import Shown
 from tracing import KINDS
 
 
@@ -102,3 +103,19 @@ def test_no_two_kinds_of_a_pipelines_timeline_look_alike():
     assert {"forward", "backward", "other work"} <= header["look"].keys() and "compute" not in header["look"]
     assert len({colour for colour, _, _ in looks}) == len(looks)
     assert list(header["look"])[-len(KINDS) + 1 :] == list(KINDS[1:]), "what the browser knows by its place"
+
+
+def test_compressing_has_its_own_colour_in_the_timeline_and_in_the_bars():
+    done = run(Experiment.of({"compression": "random_k", "steps": 2, "evaluations": 1}))
+    header, columns = unpack(timeline.frame(done, "name"))
+    _, drawn = unpack(columns["timeline"].tobytes())
+    kinds = np.array(header["kinds"])[drawn["kind"]]
+    seconds = {kind: float(drawn["duration"][kinds == kind].sum()) for kind in ("compress", "update")}
+    assert seconds == pytest.approx({kind: float(doing.busy(done.trace)[kind].sum()) for kind in seconds}, rel=1e-3)
+    parts = {part.name: part.colour for part in bars.shares([Shown("", done, 0)]).parts}
+    assert parts["compress"] == header["look"]["compress"]["colour"] != parts["update"]
+
+
+def test_kernels_that_compression_shares_with_others_compress_only_where_something_does():
+    assert doing.compresses(("residual", "sgd")).tolist() == [False, False]
+    assert doing.compresses(("residual", "gather", "sgd")).tolist() == [True, True, False]

@@ -1,0 +1,57 @@
+"""What ranks do, in the kinds that people see: KINDS, with compression apart from the other arithmetic of an update.
+
+A trace records every kernel outside a gradient as an update. Its label is the kernel's name, which tells compression
+from optimisers and averaging.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import kernels
+from experiments.runs.record import Run
+from tracing import KINDS, UPDATE, Trace
+
+COMPRESS = "compress"
+BORROWED = {"residual", "clip", "matmul"}  # kernels of compression that other algorithms use, too
+OWN = {*kernels.FAMILIES["compression"]} - BORROWED
+ORDER = (KINDS[0], COMPRESS, *KINDS[1:])
+
+
+def compresses(labels: Sequence[str]) -> np.ndarray:
+    """Return a mask of the labels of a trace: those of kernels that compress or restore what is sent."""
+    family = OWN | BORROWED if OWN.intersection(labels) else set()
+    return np.array([label in family for label in labels], bool)
+
+
+def is_compressing(trace: Trace) -> np.ndarray:
+    """Return a mask of the spans in which a rank compresses or restores what is sent."""
+    mask = compresses(trace.labels)
+    return (
+        (trace.spans["kind"] == UPDATE) & mask[trace.spans["label"]]
+        if mask.any()
+        else np.zeros(len(trace.spans["kind"]), bool)
+    )
+
+
+def busy(trace: Trace) -> dict[str, np.ndarray]:
+    """Return the seconds of each rank by kind, each (ranks,); COMPRESS only if something is compressed."""
+    table = dict(zip(KINDS, trace.busy().T, strict=True))
+    mine = is_compressing(trace)
+    if not mine.any():
+        return table
+    spans = trace.spans
+    table[COMPRESS] = np.bincount(spans["rank"][mine], (spans["end"] - spans["start"])[mine], trace.ranks)
+    table["update"] = np.maximum(table["update"] - table[COMPRESS], 0.0)
+    return {kind: table[kind] for kind in ORDER}
+
+
+def shares(run: Run) -> dict[str, float]:
+    """Return the shares of its workers' time by kind, as in the run's summary; COMPRESS only if it compresses."""
+    found = {kind: run.summary.get(f"share_{kind}") or 0.0 for kind in KINDS}
+    table = {kind: float(seconds[run.experiment.servers :].sum()) for kind, seconds in busy(run.trace).items()}
+    if not table.get(COMPRESS):
+        return found
+    found[COMPRESS] = table[COMPRESS] / sum(table.values())
+    found["update"] = max(found["update"] - found[COMPRESS], 0.0)
+    return {kind: found[kind] for kind in ORDER}
