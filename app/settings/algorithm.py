@@ -16,6 +16,7 @@ def choose() -> None:
     st.selectbox(
         "Algorithm", ALGORITHMS, key="algorithm", on_change=chosen.settle, args=("algorithm",), persist_state="session",
         format_func=partial(choice_label, ALGORITHMS), help=helps.text(Experiment, "algorithm"),
+        filter_mode="contains",  # a fuzzy search ranks HSDP above ZeRO-3 for "FSDP"
     )  # fmt: skip
     idea = ALGORITHMS[st.session_state.algorithm].idea
     st.markdown(f":small[{mark_glossary_terms(idea)}]", unsafe_allow_html=True)

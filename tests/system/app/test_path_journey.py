@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from experiments.specification.catalogue import ALGORITHMS, choice_label
 from tests import wcag
 from tests.chromium import JOURNEY
 from tests.system.app import test_journey as journey
@@ -61,6 +62,17 @@ def test_typing_a_name_that_people_use_finds_its_algorithm(tab, address, typed, 
     expect(page.get_by_role("option").first).to_contain_text(title)
     box.press("Enter")
     expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
+
+
+def test_typing_a_name_offers_only_algorithms_that_bear_it_in_teaching_order(tab, address):
+    page = tab(f"{address}/?workers=2")
+    journey.result(page)
+    box = page.get_by_role("combobox", name="Algorithm")
+    for typed in ("FSDP", "DiLoCo"):
+        box.fill(typed)
+        labels = [choice_label(ALGORITHMS, name) for name in ALGORITHMS]
+        expect(page.get_by_role("option")).to_have_text([label for label in labels if typed in label])
+    assert [label for label in labels if "FSDP" in label][0].startswith("ZeRO-3")
 
 
 def test_an_algorithm_is_found_by_its_family_with_keys_and_nothing_violates_wcag(tab, address):
