@@ -1,6 +1,7 @@
 """Causes of waits as sentences, and as columns from which canvases make the same sentences.
 
-waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; without that the step would take 428 µs
+waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; with worker 2 as fast as usual, the step would
+take 428 µs
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ WORDS = {
     "all": "waits {wait}",
     "part": "waits {wait}, {seconds} of it",
     "through": "{by}, held up by {whom}",
-    "without": "; without that the step would take {without}",
+    "without": "; with {who} as fast as usual, the step would take {without}",
 }
 """The parts of the sentences: first one for each cause, then the frames around them."""
 HOW = tuple(WORDS)[:8]
@@ -40,6 +41,7 @@ NEARLY = 0.9  # share of a wait that counts as all of it
 KNOWN = 0.1  # share of all waiting from which a cause is mentioned
 HARDLY = 3e-3  # share of the ranks' time below which waiting is not mentioned
 LEAST = 1e-3  # share of all waiting from which a rank is counted among the others that cause it
+NAMED = 8  # most ranks that are named together; of more, their number is given
 STANDS_OUT = 2.0  # a rank is named if it causes at least this many times the others' average
 
 CELLS = ("by", "culprit", "how", "caused", "back", "factor", "without", "what", "src", "bytes")
@@ -135,6 +137,7 @@ def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float]
         whom = WORDS["through"].format(by=by, whom=whom)
     filled = {
         "whom": whom,
+        "who": names[at["culprit"]] if at["culprit"] >= 0 else "",
         "what": (what := part.labels[at["what"]]),
         "its": what
         if any(map(str.isdigit, what))
@@ -197,20 +200,30 @@ def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) 
 
 
 def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> dict[str, float]:
-    """Return the shares, with ranks that cause about the same merged into one share that counts them. With jitter, for
-    example, a different rank is slow in every step: "caused by 16 workers, 3 to 8 % each".
+    """Return the shares, with ranks that cause about the same merged: "caused by stages 0 to 3, 9 to 14 % each". With
+    jitter, for example, a different rank is slow in every step: "caused by 16 workers, 3 to 8 % each".
     """
     shares = dict(shares)
     for begins in ("caused by", "in the queue at"):
         of = {name: shares[f"{begins} {name}"] for name in names if shares[f"{begins} {name}"] >= LEAST * total}
         if len(of) < 3 or max(of.values()) >= STANDS_OUT * (sum(of.values()) - max(of.values())) / (len(of) - 1):
             continue
-        roles = _roles([*of])
         each = _range([seconds / total for seconds in of.values()])
         for name in of:
             del shares[f"{begins} {name}"]
-        shares[f"{begins} {len(of)} {roles[0] if len(roles) == 1 else 'rank'}s, {each} each"] = sum(of.values())
+        shares[f"{begins} {_several([*of])}, {each} each"] = sum(of.values())
     return shares
+
+
+def _several(names: Sequence[str]) -> str:
+    """Return these ranks as text: "stages 0 to 3", "workers 1, 2 and 4"; "16 workers" if they are many."""
+    role = _roles(names)[0] if len(_roles(names)) == 1 else "rank"
+    numbers = [name.removeprefix(f"{role} ") for name in names]
+    if len(names) > NAMED or not all(map(str.isdecimal, numbers)):
+        return f"{len(names)} {role}s"
+    first, last = int(numbers[0]), int(numbers[-1])
+    in_a_row = [*map(int, numbers)] == [*range(first, last + 1)]
+    return f"{role}s {f'{first} to {last}' if in_a_row else join_words(numbers)}"
 
 
 def _range(parts: Sequence[float]) -> str:

@@ -63,7 +63,7 @@ class Why {
     const link = this.linkAfter(n);
     const after = cause.without > 0 ? this.words.without : link >= 0 ? filled(this.words.then, { wait: inTime(spans.columns.duration[link]) }) : "";
     return filled(`${this.words[cause.caused >= this.nearly * wait ? "all" : "part"]} ${this.words[how]}${after}`, {
-      whom, what: spans.labels[cause.what], its: own(spans.labels[cause.what]), factor: Number(cause.factor.toPrecision(2)),
+      whom, who: names[cause.culprit] ?? "", what: spans.labels[cause.what], its: own(spans.labels[cause.what]), factor: Number(cause.factor.toPrecision(2)),
       wait: this.timeline.endless(n) ? "for ever" : inTime(wait), seconds: inTime(cause.caused), without: inTime(cause.without),
     });
   }

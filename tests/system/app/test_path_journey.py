@@ -72,7 +72,7 @@ def test_typing_a_name_offers_only_algorithms_that_bear_it_in_teaching_order(tab
         box.fill(typed)
         labels = [choice_label(ALGORITHMS, name) for name in ALGORITHMS]
         expect(page.get_by_role("option")).to_have_text([label for label in labels if typed in label])
-    assert [label for label in labels if "FSDP" in label][0].startswith("ZeRO-3")
+    assert next(label for label in labels if "FSDP" in label).startswith("ZeRO-3")
 
 
 def test_an_algorithm_is_found_by_its_family_with_keys_and_nothing_violates_wcag(tab, address):

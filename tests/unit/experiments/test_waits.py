@@ -23,7 +23,7 @@ def test_a_wait_is_told_in_a_sentence_with_its_cause_and_what_the_step_would_tak
     part, row = waits.add_causes(slowed.trace, slowed.causes), np.flatnonzero(slowed.trace.spans["kind"] == WAIT)[0]
     assert waits.sentence(part, row, lane_names(slowed)) == (
         "waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; "
-        "without that the step would take 428 µs"
+        "with worker 2 as fast as usual, the step would take 428 µs"
     )
 
 
@@ -123,6 +123,14 @@ def test_what_a_rank_is_at_work_on_is_its_gradient_and_an_op_of_a_pipeline_has_a
         rows = np.flatnonzero((part.spans["kind"] == WAIT) & (part.spans["how"] == waits.AT_WORK))
         told = [waits.sentence(part, row, lane_names(done)) for row in rows]
         assert any(re.search(said, one) for one in told), told
+
+
+def test_a_few_ranks_that_cause_waiting_alike_are_named():
+    told = waits.totals(run(Experiment.of({"algorithm": "gpipe", "steps": 20})))
+    assert re.search(r"caused by stages \d to \d, \d+ to \d+ % each", told), told
+    assert waits._several(["worker 1", "worker 2", "worker 4"]) == "workers 1, 2 and 4"
+    assert waits._several([f"worker {n}" for n in range(9)]) == "9 workers"
+    assert waits._several(["server 0", "worker 1", "worker 2"]) == "3 ranks"
 
 
 def test_waiting_that_many_ranks_cause_alike_is_told_with_what_each_of_them_caused():
