@@ -140,7 +140,7 @@ class Learned {
   say(model, playing) {
     const { frame, timeline } = this, now = this.now(), { cursor } = timeline;
     // while playing, say the time of the evaluation: the cursor moves on faster than anyone can read
-    const when = cursor === null ? "At the end" : playing ? `Evaluated at ${inSeconds(frame.at[now])}` : `At ${inSeconds(cursor)}`;
+    const when = cursor === null ? "At the end of the run" : playing ? `Evaluated at ${inSeconds(frame.at[now])}` : `At ${inSeconds(cursor)}`;
     const found = [this.count(model), frame.accuracy.length && `${inPercent(frame.accuracy[now])} of all ${frame.samples.toLocaleString("en")} held-out ${frame.noun}`].filter(Boolean);
     const right = found.length ? `${found.join(" and ")} right, ` : "";
     const words = `${when}: ${right}held-out loss ${inDigits(frame.loss[now])}.`;

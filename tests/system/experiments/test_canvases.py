@@ -934,7 +934,7 @@ def test_the_line_of_learning_is_a_slider_on_the_clock(drawn):
     tried = done.evaluations["seconds"]
     page = drawn("timeline", timeline.frame(done, "it"))
     line = page.get_by_role("slider")
-    expect(line).to_have_attribute("aria-valuetext", re.compile("^At the end: "))
+    expect(line).to_have_attribute("aria-valuetext", re.compile("^At the end of the run: "))
     line.focus()
     page.keyboard.press("Home")
     for _ in range(3):
@@ -947,7 +947,7 @@ def test_the_line_of_learning_is_a_slider_on_the_clock(drawn):
     assert page.evaluate("[...lockstepTimelines][0].cursor") == pytest.approx(done.trace.seconds() / 2, rel=0.01)
     page.mouse.up()
     page.keyboard.press("Escape")
-    expect(page.locator(".said")).to_contain_text("At the end: ")
+    expect(page.locator(".said")).to_contain_text("At the end of the run: ")
 
 
 @pytest.mark.slow
