@@ -23,6 +23,7 @@ from experiments.viewer.bars import html
 from experiments.viewer.canvases import curve, timeline
 from experiments.viewer.saved import labels_of_several
 from experiments.wording import naming, units
+from experiments.wording.rank_names import common_role
 from experiments.wording.sentences import capital
 from experiments.wording.units import DIVERGED
 from tracing import HELD
@@ -132,7 +133,8 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
 def draw_traffic(one: AnyShown) -> None:
     """Show who sends how much to whom."""
     if not len(one.run.trace.messages["bytes"]):
-        st.info("No rank sent anything: each trains alone.", icon=":material/wifi_off:")
+        role = common_role(charts.lane_names(one.run))
+        st.info(f"No {role} sent anything: each trains alone.", icon=":material/wifi_off:")
         return
     told = _traffic(one.run)
     left, right = st.columns(2, gap="medium", vertical_alignment="center")
@@ -184,10 +186,10 @@ def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
     if len(ties) == 1:
         return f"{names[ties[0]]} {verb}s most, {size}"
     if len(ties) == len(names):
-        return f"{'both' if len(names) == 2 else 'all'} ranks {verb} the same, {size} each"
+        return f"{'both' if len(names) == 2 else 'all'} {common_role(names)}s {verb} the same, {size} each"
     if len(ties) == 2:
         return f"{names[ties[0]]} and {names[ties[1]]} {verb} most, {size} each"
-    return f"{len(ties)} ranks {verb} most, {size} each"
+    return f"{len(ties)} {common_role(names)}s {verb} most, {size} each"
 
 
 def _fullest(run: Run | ScriptRun) -> str:
@@ -199,8 +201,8 @@ def _fullest(run: Run | ScriptRun) -> str:
     size = units.size(first.sum())
     if len(ties) == 1:
         return f"{names[ties[0]].capitalize()} held most, {size}: {parts}."
-    every = f"{'Both' if len(names) == 2 else 'All'} ranks"
-    who = f"{every} held the same" if len(ties) == len(names) else f"{len(ties)} ranks held most"
+    every = f"{'Both' if len(names) == 2 else 'All'} {common_role(names)}s"
+    who = f"{every} held the same" if len(ties) == len(names) else f"{len(ties)} {common_role(names)}s held most"
     alike = all(np.array_equal(held[rank], first) for rank in ties)
     return f"{who}, {size} each{f': {parts}' if alike else ''}."
 

@@ -8,6 +8,7 @@ from app.charts import pictures
 from app.guide import coach, deck
 from app.session import session
 from experiments.specification.experiment import Experiment
+from experiments.wording.rank_names import training_role
 from tracing import IDLE
 
 IDLING = ", hatched while it is **idle**"
@@ -40,7 +41,9 @@ def show(folder: str) -> bool:
         _title()
         digits = run.experiment == Experiment()
         whose = (
-            "Here four simulated machines learn to read digits, together. Each has" if digits else "Each machine has"
+            "Here four workers, each a simulated machine, learn to read digits together. Each has"
+            if digits
+            else f"Each {training_role(run.experiment, run.trace.ranks)} has"
         )
         _words(
             f"{whose} a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
@@ -57,7 +60,7 @@ def draw_placeholder(say_progress: Callable[[], None]) -> None:
     with st.container(key="welcome", gap="small"):
         _title()
         _words(
-            "Each machine will have a lane here that shows what it **computes**, when it **talks**, and how it "
+            "Each worker will have a lane here that shows what it **computes**, when it **talks**, and how it "
             "**waits**."
         )
         with _lanes():

@@ -19,11 +19,14 @@ from app.settings import feasible
 from app.workbench import export, figures, head, learn, remarks
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
+from experiments.viewer.lanes import lane_names
+from experiments.wording.rank_names import common_role
 
 LANES = (
-    "What each rank did when: one lane per rank, one bar per span. Arrows are messages. Drag the end of a box to slow "
-    "its rank down, drop a bolt on a lane to lose it, stretch a wire to lengthen the latency; a rank's name offers the "
-    "same. What you see while you drag is predicted from this run; the new run replaces it. **Back** undoes it."
+    "What each {role} did when: one lane per {role}, one bar per span. Arrows are messages. Drag the end of a box to "
+    "slow its {role} down, drop a bolt on a lane to lose it, stretch a wire to lengthen the latency; the name of a "
+    "lane offers the same. What you see while you drag is predicted from this run; the new run replaces it. **Back** "
+    "undoes it."
 )
 
 
@@ -86,7 +89,7 @@ def show(
             st.fragment(pictures.loss_and_accuracy)([*shown, *filter(None, [before])], more)
         if not led and not racing:
             with st.container(key="lanes"):
-                heading("Timeline", LANES)
+                heading("Timeline", LANES.format(role=common_role(lane_names(run))))
                 st.fragment(pictures.lanes)(folder)
         with st.container(key="rest"):
             _rest(folder, own, shown, before, not under_way)

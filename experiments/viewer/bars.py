@@ -14,6 +14,7 @@ from experiments.viewer import doing, palette
 from experiments.viewer.lanes import group_names, groups, lane_names
 from experiments.viewer.pictures import AnyShown, unit
 from experiments.wording import units
+from experiments.wording.rank_names import common_role
 
 HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}
 ALONE, GROUPED = 32, 16  # up to ALONE ranks have a bar each; more are drawn as GROUPED groups
@@ -54,8 +55,9 @@ def shares(shown: Sequence[AnyShown]) -> Bars:
     if ghosts := [one for one in shown if one.ghost and one.run.trace.ranks == run.trace.ranks]:
         behind = Bars(*_shares(ghosts[0].run), 100.0, ghosts[0].name)
     grouped = run.trace.ranks > ALONE
-    more = "; a bar may be the mean of several ranks: point at it to see their range" * grouped
-    return Bars(names, parts, 100.0, f"share of each rank's time, %{more}", behind=behind)
+    role = common_role(lane_names(run))
+    more = f"; a bar may be the mean of several {role}s: point at it to see their range" * grouped
+    return Bars(names, parts, 100.0, f"share of each {role}'s time, %{more}", behind=behind)
 
 
 def _shares(run: Run | ScriptRun) -> tuple[list[str], list[Part]]:
@@ -92,6 +94,7 @@ def memory(shown: Sequence[AnyShown]) -> Bars:
     """Return the memory of each rank of the first run at its peak, by kind."""
     run = shown[0].run
     held, names = run.peak_memory(), lane_names(run)
+    role = common_role(names)
     if len(names) > ALONE:  # a group shows its fullest rank
         fullest = [some.start + int(held[some].sum(axis=1).argmax()) for some in _groups(names)]
         held, names = held[fullest], [names[rank] for rank in fullest]
@@ -103,8 +106,8 @@ def memory(shown: Sequence[AnyShown]) -> Bars:
         for (name, look), nbytes in zip(palette.HOLDING.items(), held.T, strict=True)
         if nbytes.any()
     ]
-    line = (there / scale, "memory of a rank") if there else None
-    return Bars(names, parts, most / scale, f"memory held when each rank is fullest, {word}", line)
+    line = (there / scale, f"memory of a {role}") if there else None
+    return Bars(names, parts, most / scale, f"memory held when each {role} is fullest, {word}", line)
 
 
 def html(bars: Bars, description: str) -> str:

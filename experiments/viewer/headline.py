@@ -1,17 +1,16 @@
-"""How the machines of a run spend their time, in one sentence over its timeline.
+"""How the workers of a run spend their time, in one sentence over its timeline.
 
-Each machine computes 30.2 %, communicates 65.4 % and updates its model 4.4 % of its time; it hardly ever waits for
-another machine to be ready.
+Each worker computes 30.2 %, communicates 65.4 % and updates its model 4.4 % of its time; it hardly ever waits for
+another worker to be ready.
 """
 
 import numpy as np
 
 from experiments.runs.record import Run
-from experiments.specification import catalogue
 from experiments.viewer import doing
-from experiments.viewer.lanes import lane_names
 from experiments.viewer.waits import HARDLY
 from experiments.wording import units
+from experiments.wording.rank_names import training_role
 from experiments.wording.sentences import join_words
 from tracing import WAIT
 
@@ -34,18 +33,8 @@ def headline(run: Run) -> str:
     if not known or run.trace.ranks <= run.experiment.servers:
         return ""
     spent = join_words([f"{DOES[kind]} {units.percent(share)}" for kind, share in known.items()])
-    name = _name(run)
+    name = training_role(run.experiment, run.trace.ranks)
     return f"{_who(run, name)} {spent} of its time{_rest(run, name, shares['wait'])}."
-
-
-def _name(run: Run) -> str:
-    """Return the word for a rank that trains."""
-    e = run.experiment
-    name = lane_names(run)[e.servers].split()[0]
-    memory = catalogue.ALGORITHMS[e.algorithm].family == "shared_memory"
-    if name == "worker" and e.cluster == "simulated" and e.per_node == 1 and not e.servers and not memory:
-        return "machine"  # each rank is a machine
-    return name
 
 
 def _who(run: Run, name: str) -> str:

@@ -1,5 +1,6 @@
 """Rank names: "server 0", "worker 1", "stage 2", and how much slower a rank is."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from experiments.specification import catalogue
@@ -33,3 +34,9 @@ def training_role(experiment: Experiment | ScriptExperiment, ranks: int) -> str:
             plan = experiment.method.plan(experiment.workers, experiment.knobs)
             role = "stage" if plan.stages == ranks and not plan.shared_stages else role
     return role
+
+
+def common_role(names: Sequence[str]) -> str:
+    """Return the word for any of the ranks with these names: "worker" if that is the role of all, otherwise "rank"."""
+    roles = {name.rsplit(maxsplit=1)[0] for name in names}
+    return roles.pop() if len(roles) == 1 else "rank"

@@ -149,6 +149,12 @@ class Timeline {
     this.chipped.replaceChildren(...chips.map(({ text, from, to }) => make("button", { type: "button", textContent: text, onclick: () => go(text, from, to) })));
   }
 
+  // The word for any of its lanes: "worker" if all are workers, "rank" if they differ.
+  get role() {
+    const roles = new Set(this.names.map((name) => name.match(/^([a-z]+) \d+$/)?.[1]));
+    return roles.size === 1 ? [...roles][0] ?? "rank" : "rank";
+  }
+
   get beside() { return this.topology.machines && !this.topology.box.hidden ? this.topology.surface : null; }
 }
 

@@ -24,7 +24,7 @@ from experiments.viewer.lanes import lane_names, slowed_lanes, troubles
 from experiments.viewer.saved import labels_of_one
 from experiments.viewer.story import Chip, Flag, Window, aftermath, end_times, story
 from experiments.wording import units
-from experiments.wording.rank_names import training_role
+from experiments.wording.rank_names import common_role, training_role
 from tracing import COMMUNICATE, COMPUTE, IDLE, KINDS, Trace, sort_rows
 
 SPANS, MESSAGES = 50_000, 20_000  # most spans that are sent at once
@@ -207,7 +207,7 @@ def _joined(traces: Sequence[Trace], lanes: int, lane: Callable[[int, np.ndarray
 
 def describe(run: Run | ScriptRun) -> str:
     """Return one or two sentences that describe the timeline, for screen readers."""
-    ranks = units.count_with_noun(run.trace.ranks, "rank")
+    ranks = units.count_with_noun(run.trace.ranks, common_role(lane_names(run)))
     return f"Timeline of {ranks} over {units.seconds(run.trace.seconds())}. {shares(run)}".rstrip()
 
 

@@ -270,7 +270,7 @@ class Topology {
 
   meaning() {
     const { from, to } = this.time(), { cursor } = this.timeline;
-    if (from === to) return "a machine fills up with the work it is doing";
+    if (from === to) return `a ${this.timeline.role} fills up with the work it is doing`;
     return `filled: shares of the ${cursor === null ? "time in view" : `last ${this.timeline.inTime(to - from)}`}`;
   }
 

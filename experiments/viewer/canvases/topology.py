@@ -13,6 +13,8 @@ from experiments.runs.record import Run
 from experiments.runs.script_run import ScriptRun
 from experiments.viewer.lanes import group_names, groups, lane_names
 from experiments.wording import units
+from experiments.wording.rank_names import training_role
+from experiments.wording.sentences import capital
 
 DRAWN = 32  # most machines; more ranks are drawn in groups
 WIRES = 300  # most wires: the busiest ones
@@ -149,7 +151,8 @@ def _described(run: Run | ScriptRun, shape: str, names: list[str], servers: int,
     wired = units.count_with_noun(wires, "wire") if wires else "no wires"
     beads = ", and beads on the wires are messages" if wires else ""
     memory = f" A bar next to each shows the memory it holds, at most {units.size(most)}." if most else ""
+    role = training_role(run.experiment, run.trace.ranks)
     return (
-        f"{units.count_with_noun(many, 'machine')}{stand}{grouped}, {wired}. Machines fill while they compute{beads}, "
-        f"at the moment of the timeline's cursor.{memory}"
+        f"{units.count_with_noun(many, role)}{stand}{grouped}, {wired}. {capital(role)}s fill while they compute{beads}"
+        f", at the moment of the timeline's cursor.{memory}"
     )

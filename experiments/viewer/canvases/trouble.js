@@ -29,7 +29,11 @@ class Trouble {
     this.made = null;
     if (this.timeline.box.matches(":hover")) this.prepare();
     this.tokens.hidden = !this.offered;
-    if (this.offered) this.tokens.querySelector('[data-token="lost"]').hidden = !frame.trouble.loses;
+    if (!this.offered) return;
+    const [slow, lost] = this.tokens.querySelectorAll("button"), role = frame.lanes[frame.trouble.first].split(" ")[0];
+    slow.lastChild.textContent = ` Slow a ${role}`;
+    lost.lastChild.textContent = ` Lose a ${role}`;
+    lost.hidden = !frame.trouble.loses;
   }
 
   // When a pointer comes near, make one prediction, a step in each idle moment: until the browser has compiled this code, a

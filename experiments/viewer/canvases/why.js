@@ -255,7 +255,7 @@ class Why {
     if (n === undefined) {
       const way = matchMedia("(pointer: coarse)").matches ? ["Tap", ""] : ["Click", ", or press w with the timeline in focus"]; // a phone has no keys
       const hint = `${way[0]} ${this.timeline.timed ? "a wait" : "an idle slot"} to see why${way[1]}.`;
-      const words = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : this.headline.hidden ? "No rank waits long for another to be ready." : "");
+      const words = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : this.headline.hidden ? `No ${this.timeline.role} waits long for another to be ready.` : "");
       this.box.hidden = !this.rows.size || !words;
       return this.box.replaceChildren(make("span", { className: "hint" }, whole(words)));
     }

@@ -16,7 +16,7 @@ SET = "share => { const [one] = [...lockstepTimelines]; one.clock.set(share * on
 
 def test_the_first_screen_shows_digits_that_are_read_better_as_the_clock_moves(address, tab):  # noqa: F811
     page = tab(f"{address}/?welcome=true")
-    expect(page.locator(".headline")).to_contain_text("Each machine computes")
+    expect(page.locator(".headline")).to_contain_text("Each worker computes")
     guesses = page.locator(".guess")
     expect(guesses).to_have_count(9)
     counts = []

@@ -177,7 +177,10 @@ def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn)
     expect(why).to_contain_text("of their time, all of it caused by worker 2.")
     stage.press("Home")
     box, plain = stage.bounding_box(), pixels(page)
-    sentence = "for worker 2, whose gradient takes 5 times as long as usual; with worker 2 as fast as usual, the step would take 428 µs"
+    sentence = (
+        "for worker 2, whose gradient takes 5 times as long as usual; "
+        "with worker 2 as fast as usual, the step would take 428 µs"
+    )
     for x in range(90, 200, 5):  # where a lane waits depends on how wide the page is
         page.mouse.move(box["x"] + x, box["y"] + 34 + 15)
         if "wait" in tip.inner_text():
@@ -918,7 +921,7 @@ def test_below_the_machines_stands_what_fills_them(drawn):
     page = drawn("timeline", timeline.frame(done := run(Experiment.of({"steps": 5})), "it"))
     assert "filled: shares of the time in view" in written(page)
     page.evaluate("at => lockstepClock.set(at)", done.trace.seconds() / 2)
-    assert "a machine fills up with the work it is doing" in written(page)
+    assert "a worker fills up with the work it is doing" in written(page)
 
 
 def test_the_text_that_a_model_writes_changes_with_the_clock(drawn):

@@ -210,7 +210,7 @@ def test_the_bars_of_memory_are_what_a_rank_held_at_its_fullest(two):
 
 def test_what_a_rank_has_is_a_line_across_the_bars_of_memory(made):
     bars = charts.memory([Shown("tight", made(Experiment(rank_memory=2e6)), 0)])
-    assert bars.line[0] == bars.most == 2.0 and "memory of a rank" in html(bars, "")
+    assert bars.line[0] == bars.most == 2.0 and "memory of a worker" in html(bars, "")
 
 
 def test_how_late_each_stage_is_stands_rank_by_rank(made):

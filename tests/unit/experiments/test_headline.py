@@ -1,4 +1,4 @@
-"""The sentence over a timeline on how machines spend their time."""
+"""The sentence over a timeline on how workers spend their time."""
 
 import re
 
@@ -47,22 +47,21 @@ def test_the_shares_are_those_of_the_figures_and_leave_out_hardly_anything(setti
     assert 98.7 <= shares(text) <= 100.3
 
 
-def test_each_machine_is_said_only_of_machines_that_are_alike():
-    assert said()[0].startswith("Each machine computes")
-    assert said(slow="3:4")[0].startswith("On average a machine computes")
+def test_each_worker_is_said_only_of_workers_that_are_alike():
+    assert said()[0].startswith("Each worker computes")
+    assert said(slow="3:4")[0].startswith("On average a worker computes")
 
 
-def test_threads_of_one_memory_and_workers_of_a_server_are_no_machines():
-    assert " worker computes" in said(algorithm="hogwild", workload="sparse")[0]
-    assert " worker computes" in said(algorithm="asgd")[0]
-    assert " machine computes" not in said(per_node=2)[0]
+def test_a_rank_is_called_what_its_lane_is_called():
+    for settings in ({}, {"algorithm": "hogwild", "workload": "sparse"}, {"algorithm": "asgd"}, {"per_node": 2}):
+        assert " worker computes" in said(**settings)[0]
     assert " stage computes" in said(algorithm="gpipe")[0]
 
 
-def test_that_a_machine_never_waits_is_said_only_where_none_does():
+def test_that_a_worker_never_waits_is_said_only_where_none_does():
     text, done = said()
     assert 0 < done.summary["share_wait"] < 3e-3
-    assert text.endswith("; it hardly ever waits for another machine to be ready.")
+    assert text.endswith("; it hardly ever waits for another worker to be ready.")
     text, done = said(algorithm="hogwild", workload="sparse", steps=40)
     assert done.summary["share_wait"] == 0
     assert text.endswith("; it never waits for another worker to be ready.")
@@ -86,5 +85,5 @@ def test_compressing_is_told_apart_from_updating_the_model():
 
 def test_one_worker_has_nobody_to_wait_for():
     text, _ = said(algorithm="sgd")
-    assert text.startswith("The machine computes")
+    assert text.startswith("The worker computes")
     assert "wait" not in text and "communicates" not in text

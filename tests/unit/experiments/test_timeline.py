@@ -36,7 +36,7 @@ def test_all_columns_lie_where_typed_arrays_can_read_them(made):
 
 def test_the_timeline_is_told_in_a_sentence(made):
     words = timeline.describe(made(Experiment(workers=3)))
-    assert words.startswith("Timeline of 3 ranks over ")
+    assert words.startswith("Timeline of 3 workers over ")
     assert "% compute" in words and "% wait" in words
 
 

@@ -82,7 +82,7 @@ def test_a_machine_holds_what_its_rank_recorded_last(made):
 
 def test_the_machines_of_a_run_come_with_its_timeline(made):
     header, columns = unpack(timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "name"))
-    assert header["machines"]["description"].startswith("3 machines around server 0")
+    assert header["machines"]["description"].startswith("3 workers around server 0")
     assert header["machines"]["ports"] is True
     assert ("held" in columns) is bool(header["machines"]["memory"])
     assert len(columns.get("held", [])) % topology.MOMENTS == 0
@@ -92,7 +92,7 @@ def test_a_picture_of_machines_counts_them_and_not_the_groups_that_it_draws(made
     def said(**how):
         return machines(made(Experiment(**how))).header["description"]
 
-    assert said(algorithm="sgd", workers=1).startswith("1 machine, no wires. Machines fill while they compute, at the")
-    assert said(workers=2).startswith("2 machines in a line, 1 wire.")
+    assert said(algorithm="sgd", workers=1).startswith("1 worker, no wires. Workers fill while they compute, at the")
+    assert said(workers=2).startswith("2 workers in a line, 1 wire.")
     many = said(algorithm="asgd", workers=40)
-    assert many.startswith(f"40 machines around server 0, drawn as {DRAWN} because there are so many, ")
+    assert many.startswith(f"40 workers around server 0, drawn as {DRAWN} because there are so many, ")

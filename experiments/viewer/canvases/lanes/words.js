@@ -26,7 +26,7 @@ class Words {
   told() {
     const time = this.now();
     const when = this.clock.playing ? [] : [`At ${this.moment()}`]; // while playing, only the cursor shows the time, because it is drawn more often
-    if (!this.near()) return [...when, "Zoom in to see what each rank is doing."].join(". ");
+    if (!this.near()) return [...when, `Zoom in to see what each ${this.role} is doing.`].join(". ");
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
     this.names.forEach((name, r) => {
       const n = this.doing(r, time), does = n < 0 ? "nothing" : this.kinds[kind[n]];
@@ -35,7 +35,7 @@ class Words {
       const words = detail && detail !== does ? `${does} (${detail})` : does;
       together.set(words, [...(together.get(words) ?? []), name]);
     });
-    const parts = [...together].map(([words, names]) => `${names.length > 4 ? `${names.length} ranks` : names.join(", ")}: ${words}`);
+    const parts = [...together].map(([words, names]) => `${names.length > 4 ? `${names.length} ${this.role}s` : names.join(", ")}: ${words}`);
     const { src, dst } = this.messages.columns, flying = this.travelling(time, time);
     const ways = flying.slice(0, 3).map((n) => `${this.names[src[n]]} → ${this.names[dst[n]]}`);
     if (flying.length) parts.push(`on its way: ${flying.length > 3 ? `${flying.length > ARROWS ? `more than ${ARROWS}` : flying.length} messages` : ways.join(", ")}`);
