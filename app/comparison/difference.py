@@ -82,7 +82,7 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
     alike = low >= 1 - ALIKE and high <= 1 + ALIKE
     word, ends = ("fast", (1 / high, 1 / low)) if 0 < high < 1 else ("long", (low, high))
     between = " to ".join(dict.fromkeys(units.number(one, 2) for one in ends))
-    parts = ["takes as long" if alike else f"{between} times as {word}"]
+    parts = ["takes the same time" if alike else f"{between} times as {word}"]
     losses = [[one.summary.get("held_out_loss") for one in side] for side in zip(*heats, strict=True)]
     if None not in losses[0] + losses[1] and comparable(*(one.experiment for one in heats[0])):
         lower = sum(now < before for before, now in zip(*losses, strict=True))
@@ -150,7 +150,7 @@ def _clock(was: dict, has: dict) -> str:
         many = f"{units.number(samples, 2)} times as many" if samples > 1 else f"{_part(samples)} of the"
         more = f" for {many} samples"
     if abs(longer - 1) <= ALIKE:
-        return f"takes as long{more}"
+        return f"takes the same time{more}"
     return f"{_times(longer)} as {'long' if longer > 1 else 'fast'}{more}"
 
 

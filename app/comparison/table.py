@@ -38,7 +38,7 @@ def show(shown: list[Shown]) -> None:
         for name in settings
     ]
     there = [name for name in COMPARED if any(run.summary.get(name) is not None for one in shown for run in one.runs)]
-    rows += [(FIGURES[name].label, [figure_of(one, name) for one in shown]) for name in there]
+    rows += [(_explained(name), [figure_of(one, name) for one in shown]) for name in there]
     heads = ["", *(Html(f"{line(one)} {escape(one.name)}") for one in shown)]
     st.html(f'<div class="figures compared">{html_table(heads, rows)}</div>')
     behind = ["for one run, an accuracy's standard error, from the number of held-out samples"] * any(
@@ -47,6 +47,12 @@ def show(shown: list[Shown]) -> None:
     behind += ["for several seeds, the standard deviation over them"] * any(one.others for one in shown)
     if behind:
         st.caption(f"± means: {'; '.join(behind)}.")
+
+
+def _explained(name: str) -> Html:
+    """Return the label of a figure, with its meaning at the pointer."""
+    label, _, meaning = FIGURES[name]
+    return Html(f'<span title="{escape(meaning)}">{escape(label)}</span>')
 
 
 def unpin(shown: list[Shown]) -> None:

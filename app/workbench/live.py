@@ -25,7 +25,7 @@ EVERY = 0.5  # s between two frames
 def show(led: bool = False) -> None:
     """Show the page while a run is in progress: above the run that is already on the page, or alone.
 
-    `led`: the timeline of the run on the page is already drawn above.
+    `led`: the first screen above draws the timeline of the run on the page or, without one, says how far this run is.
     """
     folder, asked = st.session_state.get("shown"), st.session_state.asked
     if folder:
@@ -33,7 +33,7 @@ def show(led: bool = False) -> None:
         looks.fade("figures", "rest", opacity=0.45, grey=True)
         looks.veil("timeline", "Previous run")
     else:
-        result.show_run_in_progress(asked, LiveRun(None))
+        result.show_run_in_progress(asked, LiveRun(None, brief=led))
 
 
 def say_progress() -> None:
@@ -55,13 +55,16 @@ def ending(now: JobState | None) -> str:
 
 
 class LiveRun:
-    """A run in progress, redrawn repeatedly in the layout of a finished one; `before` is the previous run, in grey."""
+    """A run in progress, redrawn repeatedly in the layout of a finished one; `before` is the previous run, in grey.
 
-    def __init__(self, before: Shown | None):
-        self.before = before
+    It is `brief` where the page already says how far it is.
+    """
+
+    def __init__(self, before: Shown | None, brief: bool = False):
+        self.before, self.brief = before, brief
 
     def head(self) -> None:
-        st.fragment(_head, run_every=EVERY)()
+        st.fragment(_head, run_every=EVERY)(self.brief)
 
     def line(self) -> None:
         if shown := session.run_on_page():
@@ -75,17 +78,17 @@ class LiveRun:
         st.fragment(_curves, run_every=EVERY)([*others, *filter(None, [self.before])])
 
 
-def _head() -> None:
+def _head(brief: bool) -> None:
     with st.container(gap="xxsmall"):
         st.markdown(f"# {head.title(st.session_state.asked)}", anchors=False)
-        _progress()
+        _progress(brief)
 
 
-def _progress() -> None:
+def _progress(brief: bool = False) -> None:
     now = session.under_way()
     if now is None:
         st.rerun()
-    st.progress(min(max(now.fraction, 0.0), 1.0), text=_words(now))
+    st.progress(min(max(now.fraction, 0.0), 1.0), text="In progress." if brief else _words(now))
 
 
 def _curves(others: list[Shown]) -> None:

@@ -152,7 +152,7 @@ def _work(s: dict[str, Any]) -> str:
         f"{number(rate) if rate is None else samples_per_second(rate)} samples/s",
     ]
     if s.get("updates") not in (None, s["steps"]):
-        told.insert(1, count_with_noun(s["updates"], "update"))
+        told.insert(1, f"{count_with_noun(s['updates'], 'update')} of the model")
     return ", ".join(told + ([flops(s["flops"])] if s.get("flops") is not None else []))
 
 

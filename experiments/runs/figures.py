@@ -32,7 +32,12 @@ FIGURES = {
     "samples": RunFigure(
         "samples", "count", "Samples whose gradients were computed; repeats in a line search count again."
     ),
-    "updates": RunFigure("updates", "count", "New versions of the final model."),
+    "updates": RunFigure(
+        "updates of the model",
+        "count",
+        "New versions of the model that the run delivers: of the shared one, or of all replicas at once. "
+        "Local steps are not counted.",
+    ),
     "flops": RunFigure(
         "computed by all ranks", "FLOP", "In the kernels; sums that torch computes in an all-reduce are not counted."
     ),

@@ -81,7 +81,7 @@ def _times(a: ScriptRun, b: ScriptRun) -> Iterator[str]:
     (what, one), (of, other) = duration(a.summary), duration(b.summary)
     if what == of and one > 0 and other > 0:
         ratio = other / one
-        longer = "takes as long" if abs(ratio - 1) < EQUAL else f"takes {ratio:.3g} times as long"
+        longer = "takes the same time" if abs(ratio - 1) < EQUAL else f"takes {ratio:.3g} times as long"
         pace = f"is {1 / ratio:.3g} times as fast" if ratio <= 1 - EQUAL else longer
         yield f"{what} {pace}: {units.seconds(other)} against {units.seconds(one)}"
     if a.trace.ranks == b.trace.ranks and (found := parting(a.trace, b.trace)):

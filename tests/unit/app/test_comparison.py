@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.charts import Shown
-from app.comparison import changes, difference, even, in_words, reference
+from app.comparison import changes, difference, even, in_words, reference, table
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
@@ -46,7 +46,7 @@ def test_a_run_that_ends_by_a_loss_is_not_called_faster():
 def test_another_rate_is_said_by_its_loss_and_not_by_the_clock():
     before, now = ran(), ran(learning_rate=0.001)
     told = difference.between(before, now)
-    assert re.search(quote("as long … loss"), told) and "instead of" in told
+    assert re.search(quote("the same time … loss"), told) and "instead of" in told
     assert not difference.only_the_clock(before, now)
 
 
@@ -268,3 +268,7 @@ def test_the_run_before_is_a_ghost_unless_it_is_on_the_page_or_of_another_task(m
     assert reference.before(run.experiment, []).ghost
     assert reference.before(run.experiment, ["a"]) is None
     assert reference.before(Experiment.of({"workload": "spirals"}), []) is None
+
+
+def test_what_counts_as_an_update_is_said_in_the_table():
+    assert "Local steps are not counted" in table._explained("updates")
