@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from app.charts.frame import frame
 from experiments.runs.scaling import Scaling, scaling
 from experiments.viewer import curves, palette
-from experiments.viewer.pictures import HEIGHT, Shown
+from experiments.viewer.pictures import HEIGHT, Shown, unit
 from experiments.wording import units
 
 
@@ -28,10 +28,12 @@ def scalings(shown: list[Shown], loss: float | None) -> dict[str, list[Scaling]]
 def step_time(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
     """Draw the seconds per step: ideally constant in weak scaling, falling in strong scaling."""
     (found, *_) = scalings(shown, None).values()
+    scale, word = unit("seconds", max((one.step_seconds or 0.0 for one in found), default=0.0) or 1.0)
+    times = [one.step_seconds and one.step_seconds / scale for one in found]
     figure = go.Figure()
-    _line(figure, workers, "time per step", [one.step_seconds for one in found], palette.RUNS[0], "%{y:.3s}s a step")
-    _finish(figure, "per step")
-    return figure.update_yaxes(rangemode="tozero", exponentformat="SI", ticksuffix="s")
+    _line(figure, workers, "time per step", times, palette.RUNS[0], f"%{{y:.3g}} {word} a step")
+    _finish(figure, f"{word} per step")
+    return figure.update_yaxes(rangemode="tozero")
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:

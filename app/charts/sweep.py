@@ -47,7 +47,7 @@ def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str,
     frame(bars, word)
     bars.update_layout(height=HEIGHT, bargap=0.35)
     bars.update_xaxes(type="category", rangemode="normal")
-    return bars.update_yaxes(title_text=title, rangemode="tozero")
+    return bars.update_yaxes(title_text=title, rangemode="tozero", exponentformat="none", separatethousands=True)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def draw_outcomes(one: Control, shown: list[Shown], stops: list, alike: bool) ->
         return
     left, right = st.columns(2, gap="medium")
     second = ("seconds", "Time to the end, s") if alike else ("held_out_loss", "Held-out loss at the end")
-    names = tuple(one.words(value) for value in stops)
+    names = one.words_on_axis(stops)
     for side, (figure, word) in ((left, ("samples_per_second", "Samples per second")), (right, second)):
         with side:
             heading(word)
@@ -81,7 +81,7 @@ def draw_map(
         format_func=lambda name: FIGURES[name].label,
     )  # fmt: skip
     figure = st.session_state.map_figure
-    words = (tuple(one.words(value) for value in some) for one, some in zip(axes, stops, strict=True))
+    words = (one.words_on_axis(some) for one, some in zip(axes, stops, strict=True))
     grid = charts.Combinations(*(field_label(one.name) for one in axes), *words, runs)
     table = charts.heat(grid, figure)
 

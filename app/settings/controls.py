@@ -7,7 +7,7 @@ depends on a particular algorithm. widgets.py puts them on the page, chosen.py k
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -86,6 +86,16 @@ class Control:
         if self.unit == "bytes/s":
             return units.rate(value)
         return units.count(value) if self.whole else units.number(value)
+
+    def words_on_axis(self, values: Sequence[Any]) -> tuple[str, ...]:
+        """Return values as an axis shows them: like `words`, but all times, or rates, in one unit."""
+        words = [*map(self.words, values)]
+        if self.unit in ("s", "bytes/s"):
+            numbers = [n for n, value in enumerate(values) if isinstance(value, int | float)]
+            texts = units.in_one_unit([values[n] for n in numbers], self.unit)
+            for n, text in zip(numbers, texts, strict=True):
+                words[n] = text
+        return tuple(words)
 
 
 @cache

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import Literal
 
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _WORK = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP"))
@@ -68,6 +69,18 @@ def parse_count(text: str, name: str) -> float:
 def seconds(value: float, error: float | None = None) -> str:
     """Return a time in s, with three digits: 0.0000204 is "20.4 µs", 75 is "1.25 min"."""
     return _scaled(value, _TIMES, "s", error)
+
+
+def in_one_unit(values: Sequence[float], kind: Literal["s", "bytes/s"]) -> list[str]:
+    """Return times or rates in one unit, the largest in which the least one above 0 is not less than a hundredth.
+
+    >>> in_one_unit([0, 1e-5, 1e-3, 0.1], "s")
+    ['0 ms', '0.01 ms', '1 ms', '100 ms']
+    """
+    scale, per = (_TIMES[1:], "") if kind == "s" else (_SIZES, "/s")
+    least = min((value for value in values if value > 0), default=1.0)
+    length, name = next((unit for unit in scale if least >= 0.00999 * unit[0]), scale[-1])
+    return [f"{number(value / length)} {name}{per}" for value in values]
 
 
 def size(value: float, error: float | None = None) -> str:

@@ -328,3 +328,11 @@ def test_the_label_of_a_link_says_which_ways_its_bytes_go(two, monkeypatch):
     *_, middles, _ = charts.topology(two[:1]).data
     said = [label.replace("<br>", " ").strip() for label in middles.text]
     assert said == ["2 MB each way", "3 MB both ways", "2 MB"]  # the busiest first
+
+
+def test_the_time_per_step_of_a_sweep_has_one_unit(made):
+    shown = [Shown(str(n), made(Experiment(workers=n)), 0) for n in (1, 2)]
+    figure = charts.step_time(shown, (1, 2), None)
+    (line,) = figure.data
+    assert figure.layout.yaxis.title.text == "ms per step" and " ms a step" in line.hovertemplate
+    assert all(1 <= value < 1000 for value in line.y)

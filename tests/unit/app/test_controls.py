@@ -165,3 +165,10 @@ def test_nothing_else_of_a_session_has_the_name_of_a_setting():
     settings = {name for owner in OWNERS for name in owner.model_fields}
     mine = {"algorithm", "learning_rate"}  # the sidebar's own control, and a best rate that was found for it
     assert {"run", "forgetting", "resets"} <= names and names & settings == mine
+
+
+def test_an_axis_has_one_unit():
+    late = control(Sample, "late")
+    assert late.words_on_axis([0, 1e-5, 1e-3, 0.1]) == ("0 ms", "0.01 ms", "1 ms", "100 ms")
+    assert late.words_on_axis([None, 2.0]) == (late.words(None), "2 s")
+    assert control(Sample, "wide").words_on_axis([1, 2000]) == ("1", "2,000")
