@@ -29,6 +29,7 @@ VERBS = {
     "idle": "is idle for",
 }
 BETTER = "lower is better"
+ALIKE_IN_ALL = "no difference in any figure"
 FAR = 3.0  # sums of standard errors between two accuracies that no other seed is likely to reverse
 WORTH = 1.2  # ratio, or its inverse, from which traffic is mentioned
 
@@ -38,16 +39,26 @@ def between(before: Run, now: Run, other: str = BEFORE) -> str:
 
     Both are judged by what was recorded: time on their own clocks, weights by their bits, held-out loss, bytes.
     """
+    return _sentences(_findings(before, now, other)) or ALIKE_IN_ALL
+
+
+def in_short(before: Run, now: Run, other: str = BEFORE) -> str:
+    """Return the first sentence of `between`, without a full stop: on the time, or on how the runs ended."""
+    return next(filter(None, _findings(before, now, other)), ALIKE_IN_ALL)
+
+
+def _findings(before: Run, now: Run, other: str) -> list[str]:
+    """Return the sentences of `between`; empty ones say nothing."""
     was, has = before.summary, now.summary
     if was.get("digest") and was.get("digest") == has.get("digest"):
-        return "the same run, bit for bit, including all times"
+        return ["the same run, bit for bit, including all times"]
     diverged = "diverged" in (before.status, now.status)
     cut = {"failed", "cancelled"} & {before.status, now.status}
     parts = [_ending(before, now, other) if diverged else _end(was, has) if cut else _clock(was, has)]
     if not (diverged or cut):
         parts.append(_dearer(before, now))
     if not comparable(before.experiment, now.experiment):
-        return _sentences([*parts, "trained on different data, so losses cannot be compared"])
+        return [*parts, "trained on different data, so losses cannot be compared"]
     if same_model(before, now):
         parts.append("the same model, bit for bit")
     elif not diverged and same_to_rounding(before, now):
@@ -58,7 +69,7 @@ def between(before: Run, now: Run, other: str = BEFORE) -> str:
     sent = _ratio(was.get("bytes"), has.get("bytes"))
     if not (diverged or cut) and (sent >= WORTH or 0 < sent <= 1 / WORTH):
         parts.append(f"{units.number(sent, 2)} times as much traffic" if sent > 1 else f"{_part(sent)} of the traffic")
-    return _sentences(parts) or "no difference in any figure"
+    return parts
 
 
 def _sentences(parts: Sequence[str]) -> str:

@@ -48,6 +48,17 @@ def since(before: Shown | None, run: Run) -> None:
         )  # fmt: skip
 
 
+def in_short(before: Shown | None, run: Run) -> None:
+    """Show in one line, next to the lanes, what changed since the previous run, and its first effect."""
+    if before is None:
+        return
+    these = changes.between(before.run.experiment, run.experiment)
+    changed = f" (**{escape_markdown(', '.join(these))}**)" if these else ""
+    told = escape_markdown(difference.in_short(before.run, run, before.name))
+    with st.container(key="in-short"):
+        st.markdown(f"Compared with {before.name}{changed}: {told}.")
+
+
 def beside(pinned: Shown, now: Shown) -> None:
     """Show in one line how the run on the page differs from the pinned one, and to what effect.
 

@@ -1,12 +1,15 @@
 """The first screen: a line of introduction, a timeline that plays, and three cards that ask for predictions."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import streamlit as st
 
-from app.charts import pictures
-from app.guide import coach, deck
-from app.session import session
+from app.charts import Shown, pictures
+from app.comparison import in_words, reference
+from app.guide import ask, coach, deck
+from app.session import pins, session
+from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.wording.rank_names import training_role
 from tracing import IDLE
@@ -45,10 +48,14 @@ def show(folder: str) -> bool:
             if digits
             else f"Each {training_role(run.experiment, run.trace.ranks)} has"
         )
-        _words(
-            f"{whose} a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
-            f"while it **updates** its model{IDLING if run.trace.busy()[:, IDLE].any() else ''}."
-        )
+        with _words():
+            if before := _before(run, folder):
+                in_words.in_short(before, run)
+            else:
+                st.markdown(
+                    f"{whose} a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**, "
+                    f"green while it **updates** its model{IDLING if run.trace.busy()[:, IDLE].any() else ''}."
+                )
         with _lanes():
             st.fragment(pictures.lanes)(folder, play=deck.is_answer(run) if deck.answers() else first())
             with st.container(key="cards"):
@@ -59,10 +66,11 @@ def draw_placeholder(say_progress: Callable[[], None]) -> None:
     """Draw the first screen while its run is in progress, which it says where the lanes will be."""
     with st.container(key="welcome", gap="small"):
         _title()
-        _words(
-            "Each worker will have a lane here that shows what it **computes**, when it **talks**, and how it "
-            "**waits**."
-        )
+        with _words():
+            st.markdown(
+                "Each worker will have a lane here that shows what it **computes**, when it **talks**, and how it "
+                "**waits**."
+            )
         with _lanes():
             say_progress()
 
@@ -82,10 +90,17 @@ def _lanes():
     return st.container(key="first-lanes", gap="small")
 
 
-def _words(text: str) -> None:
-    """Explain the lanes, in a box whose size does not change while the run is in progress (style.css)."""
-    with st.container(key="welcome-words"):
-        st.markdown(text)
+def _words():
+    """Return the box for the words over the lanes; its size stays while the run is in progress (style.css)."""
+    return st.container(key="welcome-words")
+
+
+def _before(run: Run, folder: str) -> Shown | None:
+    """Return the previous run if the words over the lanes compare `run` with it: not where a card explains it."""
+    before = reference.before(run.experiment, [Path(folder).name, *pins.names()])
+    if before is None or deck.is_answer(run) or ask.is_beside_the_question(before.run.experiment, run.experiment):
+        return None
+    return before
 
 
 def _leave() -> None:

@@ -90,6 +90,8 @@ def show(
         if not led and not racing:
             with st.container(key="lanes"):
                 heading("Timeline", LANES.format(role=common_role(lane_names(run))))
+                if not under_way:
+                    in_words.in_short(before, run)
                 st.fragment(pictures.lanes)(folder)
         with st.container(key="rest"):
             _rest(folder, own, shown, before, not under_way)

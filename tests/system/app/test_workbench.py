@@ -975,6 +975,18 @@ def test_the_page_needs_neither_torch_nor_compilers_nor_scikit_learn(stored, fol
     assert done.stdout.strip() == "[]", done.stderr
 
 
+@pytest.mark.parametrize("where", ["workers=4", "welcome=true"])
+def test_what_has_changed_since_the_previous_run_stands_over_the_lanes_too(page, stored, where):
+    before = stored(Experiment())
+    stored(Experiment(slow="3:4"))
+    opened = page(f"{where}&slow=3:4")
+    opened.session_state["before"] = str(before)
+    told = [one.value for one in opened.run().markdown if one.value.startswith("Compared with the previous run")]
+    assert not opened.exception and len(told) == 1 and "times as long." in told[0]
+    opened.session_state["before"] = None
+    assert not any(one.value.startswith("Compared with") for one in opened.run().markdown)
+
+
 def test_while_a_run_is_in_progress_the_previous_one_is_grey_and_named(page, stored, monkeypatch):
     stored(Experiment())
     opened = page("welcome=true")
