@@ -4,7 +4,7 @@
 // Relies on Streamlit pushing those entries. Without this script, the Back button would step through every setting.
 const NARROW = "(max-width: 767px)"; // screens that show only part of the page
 const CARD = '[class*="st-key-card-"] button';
-const QUESTION = ".st-key-prediction"; // the question on a card and its answers, which are below the fold on a phone
+const QUESTION = ".st-key-prediction:has(.st-key-not-now button)"; // the question on a card with all its answers, which may be below the fold
 const CHOSEN = '[class*="st-key-option-"] button'; // an answer on a card; its effect is visible in the lanes above
 const ANSWER = ".st-key-open-question, .st-key-answer, .st-key-finding"; // a question from the menu, or its answer, which may be a card
 const drawn = (window.lockstepChrome ??= watched()); // only once, however often this script is loaded
@@ -33,16 +33,16 @@ function watched() {
     else history.replaceState({ ...state }, title, url);
   };
   document.addEventListener("click", (event) => {
-    if (!matchMedia(NARROW).matches) return;
-    if (event.target.closest?.(CHOSEN)) document.querySelector(".st-key-timeline")?.scrollIntoView({ block: "start" });
-    if (event.target.closest?.(CARD)) bring(QUESTION);
+    const narrow = matchMedia(NARROW).matches;
+    if (narrow && event.target.closest?.(CHOSEN)) document.querySelector(".st-key-timeline")?.scrollIntoView({ block: "start" });
+    if (event.target.closest?.(CARD)) bring(QUESTION, narrow ? "center" : "nearest");
   });
 
   // Scroll to a part once the server has sent it; give up after ten seconds.
-  function bring(part, times = 100) {
+  function bring(part, block, times = 100) {
     const there = document.querySelector(part);
-    if (there) there.scrollIntoView({ block: "center" });
-    else if (times) setTimeout(() => bring(part, times - 1), 100);
+    if (there) there.scrollIntoView({ block });
+    else if (times) setTimeout(() => bring(part, block, times - 1), 100);
   }
 
   function another(url) {

@@ -42,7 +42,8 @@ class LaneMenu {
     box.setAttribute("aria-label", `Trouble for ${t.names[rank]}`);
     box.hidden = false;
     box.style.top = `${t.y(rank) + t.pitch + 2}px`;
-    box.firstChild.focus();
+    box.firstChild.focus({ preventScroll: true });
+    box.scrollIntoView({ block: "nearest" }); // with the margins in trouble.css
   }
 
   // Close the menu; with `back`, return the focus to the lanes.

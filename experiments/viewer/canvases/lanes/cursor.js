@@ -44,7 +44,7 @@ class Cursor {
     const x = this.x(this.cursor), bottom = height - AXIS;
     plate(g, page, 0.66, x, TOP - 1, GUTTER + plot + 2 - x, bottom - TOP + 2); // fade what has not happened yet
     clipTo(g, GUTTER, TOP, plot, bottom - TOP);
-    const flying = this.arrows && this.near() ? this.travelling(this.cursor, this.cursor) : [];
+    const flying = this.arrows && this.near() && !this.morph ? this.travelling(this.cursor, this.cursor) : [];
     g.lineWidth = flying.length > 60 ? 0.7 : 1.5;
     if (flying.length <= ARROWS) flying.forEach((n) => this.arrow(g, n, this.cursor));
     g.restore();

@@ -4,7 +4,9 @@
 const ARROWS = 300; // at most this many messages are drawn
 
 class Messages {
+  // None while the spans move to where those of another run stand (morph.js): a message is at its place from the start.
   drawMessages(g, page) {
+    if (this.morph) return;
     const visible = this.travelling(this.from, this.to);
     if (visible.length > ARROWS) return;
     g.strokeStyle = g.fillStyle = page.text;
