@@ -14,6 +14,7 @@ from experiments.runs.record import Run
 from experiments.specification.catalogue import ALGORITHMS
 from experiments.specification.experiment import Experiment
 from experiments.specification.faults import FaultSetting
+from experiments.viewer import doing
 from experiments.viewer.waits import NETWORK
 from experiments.wording import naming, units
 from experiments.wording.rank_names import rank_names
@@ -34,8 +35,8 @@ class Card(NamedTuple):
 
     `trial(mine, seconds)` applies the card to the reader's own experiment, whose run took `seconds`; None if it
     makes no sense there. `judge(now, before)` returns the index of the correct prediction, `says(now, before)` the
-    finding in one or two sentences; `predicts` is the question that the reader is asked, with {worker}, {others},
-    {method} and {at}.
+    finding in one or two sentences; `predicts` is the question that the reader is asked, with {others} and {method},
+    and {worker} and {at} if a worker has a fault.
     """
 
     title: str
@@ -56,14 +57,17 @@ class Card(NamedTuple):
     def asks(self, trial: CardRuns) -> str:
         """Return the question that a card asks about this trial."""
         e = trial.experiment
-        names = rank_names(e, e.ranks)
-        rank = next(iter(_added(e.crash, trial.reference.crash) or _added(e.slow, Experiment().slow)))
-        at = units.seconds(e.crash.by_rank[rank][0]) if rank in e.crash.by_rank else ""
-        method = naming.method(trial.reference)
-        return self.predicts.format(worker=capital(names[rank]), others=e.workers - 1, method=method, at=at)
+        known = {"others": e.workers - 1, "method": naming.method(trial.reference)}
+        if named := _added(e.crash, trial.reference.crash) or _added(e.slow, Experiment().slow):
+            known["worker"] = capital(rank_names(e, e.ranks)[named[0]])
+            known["at"] = units.seconds(e.crash.by_rank[named[0]][0]) if named[0] in e.crash.by_rank else ""
+        return self.predicts.format(**known)
 
 
 SLOWER = 4  # times
+DENSITY = 0.0025  # share of a gradient that is sent
+MUCH = 0.05  # accuracy that is much to lose
+CLASSIFIED = ("digits", "mnist", "spirals")  # workloads with an accuracy
 WAITS = 0.1  # share of their time that the others wait more, if they wait for the slow worker
 
 
@@ -99,6 +103,14 @@ def lose_one(mine: Experiment, seconds: float) -> CardRuns | None:
         return None
     at = float(f"{seconds / 2:.2g}")
     return CardRuns(mine.change(crash=mine.crash.with_value(free[1], (at, math.inf)).text), mine)
+
+
+def send_less(mine: Experiment, _seconds: float) -> CardRuns | None:
+    """Send a small part of each gradient, on data whose labels a model can get right."""
+    sends_gradients = mine.method.compresses and ALGORITHMS[mine.algorithm].family != "averaging"
+    if mine.workload not in CLASSIFIED or mine.compression != "none" or not sends_gradients:
+        return None
+    return CardRuns(mine.change(compression="top_k", density=DENSITY), mine)
 
 
 def _waiting(run: Run, ranks: Iterable[int]) -> float:
@@ -178,6 +190,25 @@ def explain_lost_worker(now: Run, before: Run) -> str:
     return f"They stop, after {now.summary['steps']} of {before.summary['steps']} steps. {why}"
 
 
+def costs_accuracy(now: Run, before: Run) -> int:
+    """Return 1 if much accuracy is lost, else 0."""
+    was, has = (run.summary["accuracy"] or 0.0 for run in (before, now))
+    return int(was - has > MUCH)
+
+
+def explain_sending_less(now: Run, before: Run) -> str:
+    """Explain what is saved and what it costs to send a small part of each gradient."""
+    fewer = units.number(before.summary["bytes"] / now.summary["bytes"], 2)
+    share = units.percent(doing.shares(now).get(doing.COMPRESS, 0.0))
+    took = [units.seconds(run.summary["seconds"]) for run in (now, before)]
+    right = [run_figure_text(run, "accuracy") for run in (now, before)]
+    return (
+        f"{fewer} times fewer bytes are sent, and the held-out accuracy is {right[0]} instead of {right[1]}: what is "
+        f"not sent is added to the next gradient. The run takes {took[0]} instead of {took[1]}, and compressing takes "
+        f"{share} of the workers' time. The slower the network, the more this saves."
+    )
+
+
 _BY_QUERY = {question.query: question for question in QUESTIONS}
 CARDS = (
     Card(
@@ -216,5 +247,18 @@ CARDS = (
         lose_one,
         they_train_on,
         explain_lost_worker,
+    ),
+    Card(
+        "Send less",
+        ":material/compress:",
+        "Only the largest 0.25 % of each gradient is sent.",
+        "Each worker sends only the largest 0.25 % of each gradient, and adds the rest to its next one (top-k). What "
+        "accuracy does that cost in {method}?",
+        ("One point at most", "Ten points or more"),
+        0,
+        _BY_QUERY["compression=top_k&density=0.0025"],
+        send_less,
+        costs_accuracy,
+        explain_sending_less,
     ),
 )

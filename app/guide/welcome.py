@@ -1,4 +1,4 @@
-"""The first screen: a line of introduction, a timeline that plays, and three cards that ask for predictions."""
+"""The first screen: a line of introduction, a timeline that plays, and cards that ask for predictions."""
 
 from collections.abc import Callable
 from pathlib import Path

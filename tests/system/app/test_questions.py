@@ -154,6 +154,10 @@ SAYS = {  # of each card: the prediction that is right, what its run shows, and 
         "They stop", lambda now, was: now.summary["updates"] < was.summary["updates"] / 2,
         ["They stop, after 94 of 200 steps", "that of worker 2 never comes"],
     ),
+    "Send less": (
+        "One point at most", lambda now, was: now.summary["bytes"] < was.summary["bytes"] / 90,
+        ["times fewer bytes are sent", "added to the next gradient", "of the workers' time"],
+    ),
 }  # fmt: skip
 
 
