@@ -1,6 +1,5 @@
 """The survey, section by section, and the cost of a step of each method for the reader's model and cluster."""
 
-import re
 from collections.abc import Iterable
 from functools import partial
 
@@ -146,9 +145,7 @@ def _formulas(rows: list[dict], shown: str = "formulas") -> list[dict]:
 
 def _symbols(rows: list[dict]) -> str:
     """Return the meanings of the letters in the formulas of these methods."""
-    formulas = [row[name] for row in rows for name in survey.QUANTITIES if row[f"{name} value"] is not None]
-    there = {*re.findall(r"[A-Za-z]+", " ".join(formulas))}
-    return "; ".join(f"`{letter}` {meaning}" for letter, meaning in survey.SYMBOLS.items() if letter in there) + "."
+    return "; ".join(f"`{letter}` {meaning}" for letter, meaning in survey.symbols_of(rows).items()) + "."
 
 
 def _columns(shown: str) -> dict:

@@ -99,6 +99,9 @@ def test_where_there_is_no_formula_a_dash_stands_and_letters_that_no_formula_has
     (line,) = view._formulas(rows)
     assert line["staleness"] == "–" and line["communication"] == "N d/H"
     assert "`H` period" in view._symbols(rows) and "`M`" not in view._symbols(rows)
+    for method in ("sandblaster", "dni", "greedy"):  # whose formulas cannot all be evaluated
+        row = next(row for row in survey.table(survey.MODELS["8 layers of 64"]) if row["method"] == method)
+        assert view._symbols([row]).count("`") == 2 * len(survey.symbols_of([row]))
 
 
 def test_the_page_fits_a_phone_and_a_link_says_which_cluster(browser, address):
