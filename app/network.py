@@ -61,7 +61,7 @@ def _choose_all_reduce() -> JobSpec:
 def _choose_model() -> tuple[float, int]:
     st.markdown("**A model**")
     parameters = st.select_slider(
-        "Parameters", PARAMETERS, 7.5e9, format_func=_billions, key="memory_parameters", **BOUND
+        "Parameters", PARAMETERS, 7.5e9, format_func=units.in_millions, key="memory_parameters", **BOUND
     )
     return parameters, st.select_slider("Ranks that train it", MANY, 64, key="memory_ranks", **BOUND)
 
@@ -93,7 +93,7 @@ def _all_reduce(work: JobSpec) -> None:
 
 
 def _model(parameters: float, ranks: int) -> None:
-    heading(f"What {_billions(parameters)} parameters take on each of {units.count(ranks)} ranks")
+    heading(f"What {units.in_millions(parameters)} parameters take on each of {units.count(ranks)} ranks")
     st.dataframe(
         frame(model_states.rows(parameters, ranks)), hide_index=True,
         column_config={
@@ -101,7 +101,3 @@ def _model(parameters: float, ranks: int) -> None:
         },
     )  # fmt: skip
     st.caption(model_states.LEFT_OUT)
-
-
-def _billions(parameters: float) -> str:
-    return f"{units.number(parameters / 1e9)} billion"

@@ -32,7 +32,7 @@ def memory_command(parameters: str, ranks: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(model_states.sizes(count, ranks), indent=1))
         return
-    title = f"{units.number(count / 1e9)} billion parameters on {units.count_with_noun(ranks, 'rank')}, bytes on each"
+    title = f"{units.in_millions(count)} parameters on {units.count_with_noun(ranks, 'rank')}, bytes on each"
     console.say((console.wrap(title, "  "), console.HEAD))
     console.say()
     console.say(show.table(model_states.rows(count, ranks), words=1, keys=1))

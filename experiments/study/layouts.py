@@ -25,7 +25,6 @@ from theory.planner.step_time import StepTime, utilisation
 TOP = 10
 PLATEAU = 0.05  # layouts at most this much slower than the best count as equally good: the error is as large
 SLOWEST_NETWORK = 200e9  # bytes/s of a node in the data
-BILLION = 1e9
 MODELS, DEVICES = tuple(language_model.PRESETS), tuple(GPUS)
 SELECTION = "Each line is the fastest layout of one way to split the model; its variants are left out."
 SHARDS = ("none", "state", "grads", "full")
@@ -185,9 +184,9 @@ def read_network(text: str) -> float:
 def title(answer: LayoutAnswer) -> str:
     """Return what was asked, in a phrase."""
     asked, model = answer.request, answer.model
-    active = f", {units.number(model.active_parameters / BILLION)} for each token" if model.is_mixture else ""
+    active = f", {units.in_millions(model.active_parameters)} for each token" if model.is_mixture else ""
     return (
-        f"{asked.model} ({units.number(model.parameters / BILLION)} billion parameters{active}) on "
+        f"{asked.model} ({units.in_millions(model.parameters)} parameters{active}) on "
         f"{units.count(asked.gpus)} {answer.device}, {min(asked.per_node, asked.gpus)} per node; a batch of "
         f"{units.count(answer.batch)} x {units.count(model.sequence)} = {tokens_text(answer.batch * model.sequence)}"
     )
@@ -316,10 +315,7 @@ def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | No
 
 def tokens_text(count: float) -> str:
     """Return a number of tokens: "4.19 million tokens"."""
-    for scale, name in ((1e12, "trillion"), (BILLION, "billion"), (1e6, "million")):
-        if count >= scale:
-            return f"{units.number(count / scale)} {name} tokens"
-    return units.count_with_noun(count, "token")
+    return f"{units.in_millions(count)} token{'s' * (count != 1)}"
 
 
 def next_best(found: Found) -> str:

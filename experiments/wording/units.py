@@ -103,6 +103,14 @@ def count(value: float, error: float | None = None) -> str:
     return plus_minus(value, error, "{:,.0f}".format) if math.isfinite(value) else "-"
 
 
+def in_millions(value: float) -> str:
+    """Return a large number in words: 7.5e9 is "7.5 billion", 7.7e7 is "77 million", 12800 is "12,800"."""
+    for scale, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if value >= scale:
+            return f"{number(value / scale)} {name}"
+    return count(value)
+
+
 def count_with_noun(value: float, name: str) -> str:
     """Return a count with its noun: "1 step", "25,600 updates"."""
     return f"{count(value)} {name}{'s' * (value != 1)}"

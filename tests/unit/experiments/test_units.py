@@ -103,3 +103,8 @@ def test_a_number_of_fewer_digits_than_its_integer_part_is_rounded_without_an_ex
         "0.012",
     ]
     assert units.number(268) == "268" and units.number(995.4, 4) == "995.4" and units.updates(1) == "1 update"
+
+
+def test_a_large_count_is_told_in_words_of_its_size():
+    said = {7.5e9: "7.5 billion", 7.7e7: "77 million", 1.8e12: "1.8 trillion", 12800: "12,800"}
+    assert {value: units.in_millions(value) for value in said} == said
