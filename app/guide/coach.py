@@ -32,7 +32,8 @@ STEPS = (
     CoachStep(
         "wait",
         "Grey is waiting",
-        "A lane is grey while its worker waits for another. Slow one worker down, and the others turn grey.",
+        "A thin grey bar: its worker waits for another. Slow one worker down, and the others turn grey. A hatched bar: "
+        "it is idle, because it is paused, lost or done.",
     ),
     CoachStep(
         "name",
