@@ -569,7 +569,7 @@ def test_export_writes_the_file(main, tmp_path):
         (["run", "easgd", "--workers"], "requires an argument"),
         (["run", "easgd", "--network", "10 GbE"], "10GbE"),
         (["sweep", "easgd", "--workers", "1..8"], "--workers 1,2,4,8"),
-        (["sweep", "easgd", "--workers", "1,", "2"], "1, 2 … blank"),
+        (["sweep", "easgd", "--workers", "1,", "2"], "1, 2 … space"),
         (["sweep", "sync_sgd", "--workers", "1,3", "--global-batch", "64"], "a global batch of 63 or 66"),
         (["sweep", "sync_sgd", "--batch", "8", "--global-batch", "64"], "--batch and --global-batch"),
         (["run", "easgd", "--workload", "digit"], "did you mean digits?"),
