@@ -148,7 +148,8 @@ def _rows(text: str, delimiter: str, file: str) -> Iterator[tuple[int, list[str]
                         "separated by commas, semicolons, tabs or spaces."
                     )
             if len(row) != width:
-                raise ValueError(f"{file}, line {reader.line_num}: {len(row)} cells, but the first row has {width}.")
+                cells = f"{len(row)} cell{'s' * (len(row) != 1)}"
+                raise ValueError(f"{file}, line {reader.line_num}: {cells}, but the first row has {width}.")
             count += 1
             if count > MOST_ROWS or count * width > MOST_CELLS:
                 raise ValueError(

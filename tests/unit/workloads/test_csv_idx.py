@@ -111,7 +111,7 @@ def test_a_column_of_many_different_words_is_left_out_and_that_is_said():
         ("a,a\n" + "1,2\n" * 12, "two columns … 'a'"),
         ("a,b\n" + "1,2\n" * 12 + '"3,4', "line 14 … CSV"),
         ("a,b\n" + "1,2\n" * 12 + '3,"4"5\n', "line 14 … CSV"),
-        ("a,b\n\n" + "1,2\n" * 12 + "3\n", "line 15: 1 cells"),
+        ("a,b\n\n" + "1,2\n" * 12 + "3\n", "line 15: 1 cell, but"),
         ("a,b\n" + "1,2\0\n" * 12, "zero bytes"),
         (",".join("a" * 3000) + "\n", "has 3,000 columns"),
     ],
