@@ -13,7 +13,7 @@ from experiments.runs.record import Run
 from tracing import KINDS, UPDATE, Trace
 
 COMPRESS = "compress"
-BORROWED = {"residual", "clip", "matmul"}  # kernels of compression that other algorithms use, too
+BORROWED = {"residual", "clip", "matmul", "add", "scale"}  # kernels that serve other ends where nothing is compressed
 OWN = {*kernels.FAMILIES["compression"]} - BORROWED
 ORDER = (KINDS[0], COMPRESS, *KINDS[1:])
 

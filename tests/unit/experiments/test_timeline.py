@@ -119,3 +119,4 @@ def test_compressing_has_its_own_colour_in_the_timeline_and_in_the_bars():
 def test_kernels_that_compression_shares_with_others_compress_only_where_something_does():
     assert doing.compresses(("residual", "sgd")).tolist() == [False, False]
     assert doing.compresses(("residual", "gather", "sgd")).tolist() == [True, True, False]
+    assert doing.compresses(("add", "scale", "pack", "momentum")).tolist() == [True, True, True, False]
