@@ -55,8 +55,7 @@ def in_short(before: Shown | None, run: Run) -> None:
     these = changes.between(before.run.experiment, run.experiment)
     changed = f" (**{escape_markdown(', '.join(these))}**)" if these else ""
     told = escape_markdown(difference.in_short(before.run, run, before.name))
-    with st.container(key="in-short"):
-        st.markdown(f"Compared with {before.name}{changed}: {told}.")
+    st.markdown(f"Compared with {before.name}{changed}: {told}.")
 
 
 def beside(pinned: Shown, now: Shown) -> None:

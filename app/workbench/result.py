@@ -90,8 +90,9 @@ def show(
         if not led and not racing:
             with st.container(key="lanes"):
                 heading("Timeline", LANES.format(role=common_role(lane_names(run))))
-                if not under_way:
-                    in_words.in_short(before, run)
+                with st.container():  # always one element, or the lanes could not grow out of the previous ones
+                    if not under_way:
+                        in_words.in_short(before, run)
                 st.fragment(pictures.lanes)(folder)
         with st.container(key="rest"):
             _rest(folder, own, shown, before, not under_way)

@@ -982,7 +982,7 @@ def test_what_has_changed_since_the_previous_run_stands_over_the_lanes_too(page,
     opened = page(f"{where}&slow=3:4")
     opened.session_state["before"] = str(before)
     told = [one.value for one in opened.run().markdown if one.value.startswith("Compared with the previous run")]
-    assert not opened.exception and len(told) == 1 and "times as long." in told[0]
+    assert not opened.exception and len(told) == 1 and "**worker 3 four times slower**" in told[0]
     opened.session_state["before"] = None
     assert not any(one.value.startswith("Compared with") for one in opened.run().markdown)
 
