@@ -135,8 +135,8 @@ QUANTITIES = {
         rf"Ended at .*? of {NUMBER} steps?:",
     ),
     "updates": (
-        rf"^ +samples .*? {NUMBER[:-1]})(?= updates?,)",
-        rf"^updates \| {NUMBER}",
+        rf"^ +samples .*? {NUMBER[:-1]})(?= updates? of the model,)",
+        rf"^updates of the model \| {NUMBER}",
     ),
     "samples": (
         rf"^ +samples +{NUMBER}",
