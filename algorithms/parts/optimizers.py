@@ -54,6 +54,14 @@ class Optimizer:
         else:
             kernels.adam(w, *self.state, g, self.steps, rate, *BETAS, EPS)
 
+    def try_step(self, w, g, rate: float) -> None:
+        """Update w as `step` would, in place, and leave the optimiser as it was."""
+        steps, state = self.steps, [kernels.copy(vector) for vector in self.state]
+        self.step(w, g, rate)
+        self.steps = steps
+        for vector, before in zip(self.state, state, strict=True):
+            vector[:] = before
+
     def reset(self) -> None:
         self.steps = 0
         for vector in self.state:

@@ -43,6 +43,7 @@ VARIANTS = [(name, {}) for name in NAMES] + [
     ("priority", {"order": "fifo", "slice": 1, "update": "nesterov", "learning_rate": 0.02}),
     ("delayed", {"delay": 0, "update": "adam", "learning_rate": 0.02}),
     ("delayed", {"delay": 3, "layerwise": False, "learning_rate": 0.05}),
+    ("acco", {"update": "adam", "learning_rate": 0.02}),
     ("zero1", {"update": "nesterov", "learning_rate": 0.05}),
     ("zero2", {"update": "momentum", "learning_rate": 0.05}),
     ("zero3", {"update": "nesterov", "learning_rate": 0.05}),
