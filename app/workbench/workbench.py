@@ -87,7 +87,7 @@ def _show() -> None:
         with st.container(key="result"):
             if welcome.on():
                 welcome.draw_placeholder(live.say_progress)
-            live.show(led=welcome.on())
+            live.show(welcome.on())
     elif left:
         with st.container(key="result"):
             live.show_unstored(left)
