@@ -108,3 +108,10 @@ def meeting(run, heads: int, wanted: str) -> str:
         if exchange != "ulysses" or heads % RANKS == 0
     }
     return min(sent, key=sent.get)
+
+
+def popular(run, tokens: int, room: str) -> float:
+    """Return the load of the busiest of eight experts as a multiple of an equal share, if one attracts a quarter."""
+    wanted = np.array([0.25] + [0.75 / 7] * 7) * 8 * tokens
+    most = np.inf if "all" in room else float(room.split("at most ")[1].split()[0]) * tokens
+    return float(np.minimum(wanted, most).max() / tokens)

@@ -599,3 +599,61 @@ def ways_to_meet(run):
                 "ms": MS * done.trace.seconds(),
                 "formula": KB * keys * (constant + over_ranks / ranks + over_squares / ranks**2),
             }  # fmt: skip
+
+
+MIXTURE = {
+    "algorithm": "expert", "workers": 8, "experts": 8, "width": 16, "context": 8, "batch": 16, "steps": 60,
+    "learning_rate": 1.0, "evaluations": 1,
+}  # fmt: skip
+
+
+def late_mean(done, quantity):
+    """Return the mean of a measured quantity over the second half of a run."""
+    values = done.course(quantity)[1]
+    return float(np.mean(values[len(values) // 2 :]))
+
+
+@figure(
+    "What happens if a few experts are popular?",
+    source="Lepikhin et al., arXiv:2006.16668; Fedus et al., arXiv:2101.03961",
+    claims={
+        "with the largest balance loss the busiest expert has less than 1.6 times an equal share, without one more": (
+            lambda rows: value(rows, "busiest expert", balance=0.1) < 1.6 < value(rows, "busiest expert", balance=0)
+        ),
+        "and ranks wait for less than four fifths as long": lambda rows: ratio(rows, "waiting", balance=(0.1, 0)) < 0.8,
+    },
+    look=Look("balance", ("waiting",), kind="bar", title="percent of the time that ranks wait"),
+)
+def popular_experts(run):
+    """Eight ranks with an expert each train the text model for 60 steps, with room for all tokens. `busiest expert` is
+    the number of its tokens as a multiple of an equal share, over the second half of the run.
+    """
+    for balance in (0, 0.01, 0.1):
+        done = run(**MIXTURE, balance=balance, capacity=8)
+        yield {
+            "balance": balance, "waiting": 100 * done.summary["share_wait"],
+            "busiest expert": late_mean(done, "imbalance"),
+        }  # fmt: skip
+
+
+@figure(
+    "How much room should an expert have?",
+    source="Fedus et al., arXiv:2101.03961, section 2.2",
+    claims={
+        "with room for twice an equal share less than a quarter as many tokens are dropped as with no room to spare": (
+            lambda rows: ratio(rows, "dropped", capacity=(2, 1)) < 0.25
+        ),
+        "but ranks wait longer": lambda rows: ratio(rows, "waiting", capacity=(2, 1)) > 1.1,
+    },
+    look=Look("capacity", ("dropped", "waiting"), kind="bar", title="percent of tokens dropped, and of time waited"),
+)
+def room_for_tokens(run):
+    """As before, with a balance loss of 0.01. `capacity` is the most that an expert takes, as a multiple of an equal
+    share of the tokens.
+    """
+    for capacity in (1, 1.25, 2, 4):
+        done = run(**MIXTURE, balance=0.01, capacity=capacity)
+        yield {
+            "capacity": capacity, "dropped": 100 * late_mean(done, "tokens dropped"),
+            "waiting": 100 * done.summary["share_wait"],
+        }  # fmt: skip
