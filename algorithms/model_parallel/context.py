@@ -31,7 +31,7 @@ import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.rank_groups import divisors, one_of
-from algorithms.parts.sequence import Positions, in_order, indices_of, pieces_of
+from algorithms.parts.sequence import Positions, in_order, indices_of, pieces_of, visible_prefix
 from kernels.arrays import concatenate, shares, take
 from knobs import Refusal, multiples
 
@@ -56,10 +56,8 @@ def check(workers, batch, workload, s):
             multiples(pieces, time),
         )
     if s.exchange == "ulysses" and heads % workers:
-        raise Refusal(
-            f"{workers} workers do not divide {heads} heads; use {one_of(divisors(heads))} workers, or use the ring.",
-            divisors(heads),
-        )
+        fitting = divisors(heads)
+        raise Refusal(f"{workers} workers do not divide {heads} heads; use {one_of(fitting)}, or the ring.", fitting)
 
 
 def elements_sent(shape, s):
@@ -99,9 +97,8 @@ class Exchange:
 
     def visible(self, keys, like):
         """Return (seen, pairs) of a block of keys at these positions: each query sees a prefix of them."""
-        own = indices_of(self.pieces[self.comm.rank])
-        seen = np.searchsorted(keys, own, side="right")
-        return kernels.beside(seen, like), float(seen.sum() - np.isin(own, keys).sum() / 2)
+        seen, pairs = visible_prefix(indices_of(self.pieces[self.comm.rank]), keys)
+        return kernels.beside(seen, like), pairs
 
 
 class RingExchange(Exchange):
@@ -109,8 +106,7 @@ class RingExchange(Exchange):
 
     def forward(self, q, k, v):
         y, total = self.nothing_seen(q)
-        for rank, block in self.round_the_ring((k, v)):
-            seen, pairs = self.visible(indices_of(self.pieces[rank]), q)
+        for block, seen, pairs in self.round_the_ring(q, k, v):
             if pairs:
                 with self.task.computing("attention"):
                     kernels.attention_block_forward(y, total, q, *block, seen, pairs)
@@ -119,32 +115,30 @@ class RingExchange(Exchange):
     def backward(self, dy, saved):
         y, total, q, k, v = saved
         dq, dk, dv = (kernels.zeros_like(x) for x in (q, k, v))
-        for rank, block in self.round_the_ring((k, v)):
-            seen, pairs = self.visible(indices_of(self.pieces[rank]), q)
+        for block, seen, pairs in self.round_the_ring(q, k, v):
             if pairs:
                 with self.task.computing("attention"):
                     kernels.attention_block_backward(dq, dk, dv, dy, y, total, q, *block, seen, pairs)
             dk, dv = self.pass_on((dk, dv))  # they follow their keys; the last hop takes them home
         return dq, dk, dv
 
-    def round_the_ring(self, block):
-        """Yield (rank, its block) for each rank, this one first, while the next block is on its way."""
+    def round_the_ring(self, q, *block):
+        """Yield (block, seen, pairs) of each rank's keys and values, own ones first, while the next are under way."""
         comm = self.comm
         for hop in range(comm.size):
             following = None
             if hop < comm.size - 1:
                 comm.isend(block, (comm.rank + 1) % comm.size, KEYS)
                 following = comm.irecv((comm.rank - 1) % comm.size, KEYS)
-            yield (comm.rank - hop) % comm.size, block
+            yield block, *self.visible(indices_of(self.pieces[(comm.rank - hop) % comm.size]), q)
             block = following and following.wait()
 
     def pass_on(self, gradients):
         """Send these to the next rank; return those of the previous one."""
-        comm = self.comm
-        if comm.size == 1:
-            return gradients
-        comm.send(gradients, (comm.rank + 1) % comm.size, GRADIENTS)
-        return comm.recv((comm.rank - 1) % comm.size, GRADIENTS)
+        if self.comm.size > 1:
+            self.comm.send(gradients, (self.comm.rank + 1) % self.comm.size, GRADIENTS)
+            gradients = self.comm.recv((self.comm.rank - 1) % self.comm.size, GRADIENTS)
+        return gradients
 
 
 class GatherExchange(Exchange):
@@ -210,19 +204,16 @@ ALGORITHM = Algorithm(
     defaults={"workload": "text"},
     equivalences=(
         Equivalence("one rank is SGD", to="sgd", exactness="RND"),
-        Equivalence("two ranks in a ring are SGD", to="sgd", exactness="RND", workers=2),
-        Equivalence(
-            "four ranks with consecutive pieces are SGD",
-            to="sgd",
-            exactness="RND",
-            workers=4,
-            settings={"positions": "consecutive"},
-        ),
-        Equivalence(
-            "ranks that gather keys are SGD", to="sgd", exactness="RND", workers=4, settings={"exchange": "gather"}
-        ),
-        Equivalence(
-            "ranks that share heads are SGD", to="sgd", exactness="RND", workers=2, settings={"exchange": "ulysses"}
+        *(
+            Equivalence(
+                f"{ranks} ranks that {how} are SGD", to="sgd", exactness="RND", workers=ranks, settings=settings
+            )
+            for ranks, how, settings in (
+                (2, "pass keys round a ring", {}),
+                (4, "have consecutive pieces", {"positions": "consecutive"}),
+                (4, "gather keys", {"exchange": "gather"}),
+                (2, "share heads", {"exchange": "ulysses"}),
+            )
         ),
     ),
     example_workers=2,

@@ -29,6 +29,15 @@ def indices_of(pieces: list[slice]) -> np.ndarray:
     return np.concatenate([np.arange(piece.start, piece.stop) for piece in pieces])
 
 
+def visible_prefix(queries: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return (how many of the ascending `keys` each query sees, the pairs), given positions.
+
+    A query sees earlier positions and its own, which counts half as a pair.
+    """
+    seen = np.searchsorted(keys, queries, side="right")
+    return seen, float(seen.sum() - np.isin(queries, keys).sum() / 2)
+
+
 def in_order(parts: list, pieces: list[list[slice]]):
     """Return whole sequences (n, T, width), given each rank's part, (n, T/P, width), and its pieces."""
     cut = [
