@@ -33,38 +33,35 @@ def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), equal on all ranks, and it stays so
     estimate = kernels.keep(kernels.copy(w))
     rule = optimizer(s.update, w, s.momentum)
-    sums = []  # the first half's mean gradient, then the handle of the second one's
+    half = first = second = None  # the first half's mean gradient, and the sums under way
 
-    def update():
-        """Take the step of both halves, or of the first alone if the run ends between them."""
-        g, *second = sums
-        sums.clear()
-        for handle in second:
-            kernels.add(g, handle.wait())
-            kernels.scale(g, 1 / 2)
+    def update(g):
         rule.step(w, g, s.learning_rate)
         if comm.rank == 0:
             task.report(w)
 
-    handle = None  # of the first half's sum
-    for step, _ in enumerate(task.steps(together=True)):
-        if step % 2 == 0:
+    def mean():
+        kernels.add(half, second.wait())
+        kernels.scale(half, 1 / 2)
+        return half
+
+    for _ in task.steps(together=True):
+        if first is None:
             _, g = task.gradient(estimate)
-            if sums:
-                update()
-            handle = comm.all_reduce(g, op="mean", async_op=True)
+            if second:
+                update(mean())
+            first = comm.all_reduce(g, op="mean", async_op=True)
         else:
             _, g = task.gradient(w)
-            sums.append(handle.wait())
+            half, first = first.wait(), None
             task.holds("gradients", 2 * g.nbytes)
             estimate[:] = w
-            rule.try_step(estimate, sums[0], s.learning_rate)
-            sums.append(comm.all_reduce(g, op="mean", async_op=True))
-            handle = None
-    if handle:
-        sums.append(handle.wait())
-    if sums:
-        update()
+            rule.try_step(estimate, half, s.learning_rate)
+            second = comm.all_reduce(g, op="mean", async_op=True)
+    if first:
+        update(first.wait())  # the run ends between the halves
+    elif second:
+        update(mean())
     return w
 
 
