@@ -44,14 +44,11 @@ class ExpertShard(InterruptedPass):
         held.sort(key=itemgetter(0))  # experts first
         self.where = np.concatenate([np.arange(place.start, place.stop) for _, _, place, _ in held])
         self.own = sum(math.prod(shape) for replicated, _, _, shape in held if not replicated)
-        self._places: list[list] = [[] for _ in model.layers]  # slice of w and shape of each part of each layer
+        parts: tuple[list, ...] = tuple([[] for _ in model.layers] for _ in range(2))  # own, replicated; of each layer
         ends = accumulate(math.prod(shape) for *_, shape in held)
-        lies = {
-            place.start: slice(end - math.prod(shape), end)
-            for (_, _, place, shape), end in zip(held, ends, strict=True)
-        }
-        for _, number, place, shape in sorted(held, key=lambda one: one[2].start):
-            self._places[number].append((lies[place.start], shape))
+        for (replicated, number, _, shape), end in zip(held, ends, strict=True):
+            parts[replicated][number].append((slice(end - math.prod(shape), end), shape))
+        self._places = [replicated + own for own, replicated in zip(*parts, strict=True)]  # as in the layer's shapes
         self.wanted: list[np.ndarray] = []  # choices of each expert, in each block of the last pass
         self.taken: list[np.ndarray] = []  # rows that each expert took
 
