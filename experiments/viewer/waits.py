@@ -15,6 +15,7 @@ from experiments.runs.record import Run
 from experiments.viewer.column_codec import pack
 from experiments.viewer.lanes import lane_names
 from experiments.wording import units
+from experiments.wording.rank_names import common_role
 from experiments.wording.sentences import join_words
 from tracing import COMPUTE, UPDATE, WAIT, Trace
 
@@ -217,7 +218,7 @@ def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> d
 
 def _several(names: Sequence[str]) -> str:
     """Return these ranks as text: "stages 0 to 3", "workers 1, 2 and 4"; "16 workers" if they are many."""
-    role = _roles(names)[0] if len(_roles(names)) == 1 else "rank"
+    role = common_role(names)
     numbers = [name.removeprefix(f"{role} ") for name in names]
     if len(names) > NAMED or not all(map(str.isdecimal, numbers)):
         return f"{len(names)} {role}s"
@@ -232,11 +233,6 @@ def _range(parts: Sequence[float]) -> str:
     if least == largest:
         return f"{largest} %"
     return f"{least} to {largest} %" if least else f"up to {largest} %"
-
-
-def _roles(names: Sequence[str]) -> list[str]:
-    """Return the roles of these ranks, each once: ["server", "worker"] for "server 0", "worker 1" and "worker 2"."""
-    return [*dict.fromkeys(name.split()[0] for name in names)]
 
 
 def _most(trace: Trace, totals: np.ndarray, names: Sequence[str], is_whole: bool) -> str:
@@ -261,8 +257,7 @@ def _most(trace: Trace, totals: np.ndarray, names: Sequence[str], is_whole: bool
     parts = {name: shares[name] for name in told} | _rest(totals, shares, told)
     first, *others = units.percents([*parts.values()])
     more = "".join(f", {one} {name}" for name, one in zip([*parts][1:], others, strict=True) if one != "0 %")
-    roles = [role for role in _roles(names) if role != "server"]
-    who = f"{roles[0] if len(roles) == 1 else 'rank'}s"
+    who = f"{common_role([name for name in names if not name.startswith('server ')])}s"
     who = who.capitalize() if is_whole else f"After the first step {who}"
     waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
     if shares[most[0]] < KNOWN * total:  # for an unknown reason
