@@ -179,21 +179,18 @@ def from_config(config: Mapping[str, Any]) -> LanguageModel:
     heads, width, head = sizes["heads"], sizes["width"], _first(config, ("head_dim",))
     if width % heads and not head:
         raise ValueError(f"this config.json has {heads} heads, which do not divide its width of {width}.")
+    is_old = "n_embd" in config or "d_model" in config  # GPT-2, MPT: biases and learned positions
+    gated = config.get("hidden_act") in GATED and not is_old
+    ffn = _first(config, ("intermediate_size", "n_inner", "ffn_dim")) or int(config.get("expansion_ratio", 4)) * width
     mixture, experts = {}, _first(config, EXPERTS)
     if experts > 1:
-        chosen = _first(config, ("num_experts_per_tok", "top_k"))
+        chosen, own = _first(config, ("num_experts_per_tok", "top_k")), _first(config, ("moe_intermediate_size",))
         if not 0 < chosen <= experts:
             raise ValueError(
                 f"this config.json has {experts} experts, but num_experts_per_tok is {chosen or 'missing'}."
             )
-        own = _first(config, ("moe_intermediate_size",))
         shared = _first(config, ("shared_expert_intermediate_size",)) or own * _first(config, ("n_shared_experts",))
-        mixture = {"experts": experts, "chosen": chosen, "shared": shared}
-    is_old = "n_embd" in config or "d_model" in config  # GPT-2, MPT: biases and learned positions
-    gated = config.get("hidden_act") in GATED and not is_old
-    ffn = _first(config, ("intermediate_size", "n_inner", "ffn_dim")) or int(config.get("expansion_ratio", 4)) * width
-    if mixture:
-        ffn = _first(config, ("moe_intermediate_size",)) or ffn
+        mixture, ffn = {"experts": experts, "chosen": chosen, "shared": shared}, own or ffn
     return LanguageModel(
         **sizes, kv_heads=_first(config, ("num_key_value_heads",)) or heads, ffn=ffn, gated=gated,
         tied=bool(config.get("tie_word_embeddings", is_old)), learned_positions=is_old,

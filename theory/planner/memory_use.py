@@ -47,7 +47,7 @@ class MemoryUse:
 def memory_use(setup: Setup) -> MemoryUse:
     """Return what the fullest GPU holds."""
     model, at, software = setup.model, setup.layout, setup.software
-    own, all_experts = sum(setup.own_parameters), model.parameters / (at.tensor * at.pipeline)
+    own, stage = sum(setup.own_parameters), setup.stage_parameters
     layer = (model.layer_parameters - model.expert_parameters * (1 - 1 / at.expert)) / at.tensor
     is_full, is_scattered = at.shard == FULL, at.shard >= GRADIENTS  # gradients leave the GPU in every micro-batch
     embedding = model.vocabulary * model.width / at.tensor
@@ -62,9 +62,9 @@ def memory_use(setup: Setup) -> MemoryUse:
     again = np.where(is_whole, kept + scores, np.where(is_selective, scores, 0.0))
     bytes_per_logit = np.where(software.logit_bytes < FUSED_LOSS, 4, 8)
     return MemoryUse(
-        states=np.where(at.shard >= OPTIMIZER, 12 * all_experts / at.sharing, 12 * own),
+        states=np.where(at.shard >= OPTIMIZER, 12 * stage / at.sharing, 12 * own),
         weights=np.where(is_full, 0.0, 2 * own),
-        gradients=np.where(is_scattered, 4 * all_experts / at.sharing, software.gradient_bytes * own),
+        gradients=np.where(is_scattered, 4 * stage / at.sharing, software.gradient_bytes * own),
         buffers=np.where(is_scattered, gathered + software.reduce_bytes * layer, 0.0),
         activations=one * np.ceil(model.layers / at.pipeline) * _alive(setup),
         workspace=again + light + kept / 2,

@@ -118,8 +118,13 @@ class Setup:
     software: Software = Software()
 
     @property
+    def stage_parameters(self):
+        """The parameters of a stage on one tensor-parallel rank, with all experts."""
+        return self.model.parameters / (self.layout.tensor * self.layout.pipeline)
+
+    @property
     def own_parameters(self) -> tuple:
-        """The parameters of a GPU's stage: (what each replica holds, the experts that are divided among replicas)."""
+        """Those that a GPU holds: (what each replica holds, the experts that are divided among replicas)."""
         model, split = self.model, self.layout.tensor * self.layout.pipeline
         experts = model.layers * model.expert_parameters
         return (model.parameters - experts) / split, experts / (split * self.layout.expert)

@@ -268,7 +268,7 @@ def step_time(setup: Setup, constants: Constants = FITTED) -> StepTime:
     replicated = 2 * shares
     scattered = prices.gather(*(software.gradient_bytes * part for part in parts)) + shares
     once = np.where(at.shard == NONE, replicated, (1 - constants.hidden) * scattered)
-    states = np.where(at.shard >= OPTIMIZER, model.parameters / (at.tensor * at.pipeline) / at.sharing, own)
+    states = np.where(at.shard >= OPTIMIZER, setup.stage_parameters / at.sharing, own)
     each = micro_batches * layers
     communication = 2 * one.tensor + 3 * one.context + 2 * one.experts
     return StepTime(
