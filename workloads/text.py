@@ -47,7 +47,11 @@ class Settings(DataKnobs):
         1.25, "characters that an expert takes in training, as a multiple of an equal share", unless=PLAIN, gt=0, le=64
     )
     balance: float = knob(
-        0.01, "factor of the loss that makes characters choose all experts equally often", unless=PLAIN, ge=0, le=10
+        0.01,
+        "weight of the balance loss, which makes characters choose all experts equally often",
+        unless=PLAIN,
+        ge=0,
+        le=10,
     )
     file: str = knob("", "text file of your own (UTF-8); empty is Alice in Wonderland", max_length=4096, local=True)
 

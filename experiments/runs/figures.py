@@ -93,7 +93,8 @@ QUANTITIES = {
         "share of choices", "choices of an expert that was full; these tokens pass it by on the residual path"
     ),
     "imbalance": MeasuredQuantity(
-        "times the mean", "choices of the most popular expert as a multiple of the mean over experts, on a rank"
+        "times the mean",
+        "tokens that choose the most popular expert, as a multiple of the mean over experts, on a rank",
     ),
     "clocks apart": MeasuredQuantity("steps", "steps that the fastest worker is ahead of the slowest"),
     "accepted": MeasuredQuantity("share of states", "share of the received models that a step uses"),

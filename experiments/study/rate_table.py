@@ -107,7 +107,7 @@ def experiment_of(name: str, workload: str, model: str, workers: int = FEW) -> E
 
 
 def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
-    """Return the line of an experiment at its defaults: its rates with as many workers, with fewer and with more."""
+    """Return the line of an experiment at its defaults: its rates with that many workers, with fewer and with more."""
     search = Search(experiment, seeds)
     best = search.best(START)
     loss = search.loss(best)

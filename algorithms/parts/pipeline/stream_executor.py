@@ -1,4 +1,4 @@
-"""Execute one rank's ops, of which there is no last one, until the budget is spent; declare pipelines without a flush.
+"""Execute a rank's endless stream of ops until the budget is spent; declare pipelines without a flush.
 
 All ranks know a budget in steps. If the budget is in seconds or has a target loss, rank 0 decides before each round
 whether there is another, and tells the other ranks. (A round is one mini-batch or, if stages have replicas, enough for

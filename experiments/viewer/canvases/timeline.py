@@ -222,7 +222,7 @@ def shares(run: Run | ScriptRun) -> str:
 
 
 def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:
-    """Return a part of the trace, and its start and end, s.
+    """Return a part of the trace, and its start and end in seconds.
 
     It is the window, with as much again on both sides if that is at most `most` spans; without a window, the first
     `most` spans.
