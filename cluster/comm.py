@@ -59,7 +59,7 @@ class Comm(Protocol):
 
     @property
     def event_log(self) -> EventLog:
-        """What this rank records; for cluster and task, not for algorithms."""
+        """What this rank records. The cluster and the task use it; algorithms should not."""
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         """Send a copy of `x` to rank `dst` and continue."""
@@ -68,13 +68,13 @@ class Comm(Protocol):
         """Return the next message from `src` with `tag`. Raise RankLost if `src` is lost and left no message."""
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
-        """Return (src, message) for the earliest message with `tag`; once per tag, (src, None) for a lost rank."""
+        """Return (src, message) for the earliest message with `tag` or, once per tag and lost rank, (src, None)."""
 
     def poll(self, tag: int = 0) -> Sequence[int]:
-        """Return the ranks that recv_any with `tag` would return now, in its order.
+        """Return the ranks that recv_any with `tag` would return now, in the same order.
 
-        These are the senders of messages that have arrived but were not received, earliest first, once per message,
-        followed by lost ranks not yet reported.
+        These are the senders of messages that have arrived but have not been received, earliest first, once per
+        message, followed by lost ranks not yet reported.
         """
 
     def isend(self, x: Message, dst: int, tag: int = 0) -> Handle:
@@ -105,10 +105,10 @@ class Comm(Protocol):
         """
 
     def all_gather(self, x: Message) -> list[Message]:
-        """Return the messages of all ranks, in the order of ranks. They may differ in size."""
+        """Return the messages of all ranks, in rank order. They may differ in size."""
 
     def all_to_all(self, parts: Sequence[Message]) -> list[Message]:
-        """Send parts[r] to each rank r. Return what each rank sent to this one, in the order of ranks.
+        """Send parts[r] to each rank r. Return what each rank sent to this one, in rank order.
 
         Parts may differ in size. Raise ValueError unless there is one for each rank.
         """
@@ -120,7 +120,7 @@ class Comm(Protocol):
         """Wait until every rank has called this."""
 
     def split(self, color: int | None) -> Comm | None:
-        """Return the communicator of the ranks with the same color, in the order of ranks; None for color None."""
+        """Return the communicator of the ranks with the same color, in rank order; None for color None."""
 
     def shared(self, like: np.ndarray, guard: Guard = "none") -> Shared:
         """Return a vector in memory shared by all ranks, initially rank 0's `like`. Every rank must call this."""
@@ -233,7 +233,7 @@ class ClusterError(RuntimeError):
 
 
 class Deadlock(ClusterError):
-    """The ranks wait for each other and no message is on its way. `waits` tells who waits for whom, since when."""
+    """The ranks wait for each other and no message is on its way. `waits` lists who waits for whom, and since when."""
 
     def __init__(self, message: str, waits: Iterable[Wait] = ()):
         super().__init__(message)
@@ -247,7 +247,7 @@ class Cancelled(ClusterError):
 class RankLost(ClusterError):
     """A rank crashed or was killed. `step` is its last known step, -1 if it took none.
 
-    `seconds` is the time of the run's clock at which it was lost or, on a real cluster, at which this was noticed; NaN
+    `seconds` is the time on the run's clock at which it was lost or, on a real cluster, at which this was noticed; NaN
     if unknown.
     """
 
@@ -257,7 +257,7 @@ class RankLost(ClusterError):
 
 
 class RankFailed(ClusterError):
-    """The program of `rank` raised an exception at `step`; this is the __cause__ where it is available."""
+    """The program of `rank` raised an exception at `step`. That exception is the __cause__, where it is available."""
 
     def __init__(self, message: str, rank: int, step: int = -1):
         super().__init__(message)
@@ -265,5 +265,5 @@ class RankFailed(ClusterError):
 
 
 def describe_loss(rank: int, seconds: float, step: int) -> str:
-    """Return the beginning of a sentence: that a rank was lost, and when."""
+    """Return the start of a sentence: which rank was lost, and when."""
     return f"rank {rank} was lost at {seconds:.4g} s" + (f" (step {step})" if step >= 0 else "")  # servers take none

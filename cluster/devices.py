@@ -39,21 +39,21 @@ class Device:
     is_asynchronous: bool = False  # a GPU: the host only queues kernels, and runs ahead of them
 
     def seconds(self, flops: float, nbytes: float, itemsize: int = 4) -> float:
-        """Return the time of one kernel call, in s. `itemsize` is that of a matrix product's numbers, in bytes."""
+        """Return the time of one kernel call, in s. `itemsize` is the bytes per number, which matter in products."""
         return self.overhead + max(flops / self.rate(itemsize), nbytes / self.bandwidth)
 
     def rate(self, itemsize: int) -> float:
-        """Return the FLOP/s of products of matrices whose numbers have `itemsize` bytes."""
+        """Return the FLOP/s of matrix products, given the bytes per number."""
         return self.half or self.flops if itemsize == 2 else self.flops
 
     @property
     def text(self) -> str:
-        """The text that `parse_device` parses."""
+        """The device as text that `parse_device` can parse."""
         return f"{self.flops:.4g}:{self.bandwidth:.4g}:{self.overhead:.4g}"
 
 
 class Bill:
-    """A stopwatch that advances by prices only: seconds of `device` for the kernels called since the last lap."""
+    """A stopwatch that advances by prices only: the time `device` takes for the kernels called since the last lap."""
 
     def __init__(self, device: Device):
         self.device, self.seconds = device, 0.0
@@ -90,7 +90,7 @@ DEVICES: dict[str, Device] = {
 
 
 def parse_device(text: str) -> Device:
-    """Return the preset called `text`, or a device given in numbers, "40e9:15e9:1e-6". Raise ValueError otherwise."""
+    """Return the preset `text`, or a device given in numbers, e.g. "40e9:15e9:1e-6". Raise ValueError otherwise."""
     if (name := match_name(text, DEVICES)) in DEVICES:
         return DEVICES[name]
     form = "FLOP/s:bytes/s:overhead, for example 40e9:15e9:1e-6 (the last in s)"

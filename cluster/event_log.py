@@ -33,8 +33,8 @@ class EventLog:
     time up to which every second is accounted for. `flops` counts the FLOPs of its kernels so far, `updates` the new
     versions of the model that it has reported, and `shared_updates` those that it has written into shared memory. On a
     real rank, in s: `ran` is the time for which it had a core, `starved` the time for which it waited for one, `late`
-    how far it fell behind its emulated device, and `overdue` by how much in total its messages arrived later than over
-    the emulated network.
+    how far it fell behind its emulated device, and `overdue` the total time by which messages arrived later than the
+    emulated network would have delivered them.
     """
 
     COUNTS = ("flops", "updates", "shared_updates", "ran", "starved", "late", "overdue")
@@ -82,7 +82,7 @@ class EventLog:
 
 
 class Doing:
-    """A block that is one span of an event log. A class, since entering a generator takes twice as long."""
+    """A block that is one span of an event log. A class, since a generator would take twice as long to enter."""
 
     __slots__ = ("event_log", "kind", "label", "start")
 
@@ -106,9 +106,9 @@ class Outcome:
 
     `error` is what ended the run early, or None if it finished. Ranks that did not finish have the result None, and the
     event logs contain everything recorded until then. `notes` are one-line remarks for the reader (ranks lost but
-    survived, messages never received, a device that was not there). `lost` are ranks that ended without their result in
-    a run that finished without them. `gpus` is how many GPUs the ranks had, 0 if they computed on the CPU for lack of
-    GPUs, or None if the run asked for none.
+    survived, messages never received, a device that was not there). `lost` are ranks that ended without a result in a
+    run that finished without them. `gpus` is the number of GPUs that the ranks had, 0 if they computed on the CPU for
+    lack of GPUs, or None if the run asked for none.
     """
 
     results: list[Any]

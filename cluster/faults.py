@@ -1,6 +1,6 @@
-"""Faults: slow ranks, jitter, pauses, crashes and restarts. All of them are values.
+"""Faults: slow ranks, jitter, pauses, crashes and restarts, as plain values.
 
-slow     a rank takes a constant factor longer than the others; with a factor below 1 it is faster
+slow     a rank takes longer than the others by a constant factor; with a factor below 1 it is faster
 jitter   the time of every step of every rank is multiplied by a random factor, drawn from one distribution and seeded
          per rank; its mean is 1, so some steps are shorter, except for "noisy cloud", whose mean is 1.03
 pause    a rank stops at one time and continues at another
@@ -61,7 +61,7 @@ JITTERS: dict[str, Jitter | None] = {
 
 @dataclass(frozen=True)
 class Faults:
-    """The faults of a run, by rank. Times are in seconds of the run's clock."""
+    """The faults of a run, by rank. Times are in seconds on the run's clock."""
 
     slow: dict[int, float] = field(default_factory=dict)  # rank -> factor
     jitter: Jitter | None = None
@@ -92,7 +92,7 @@ class Slowness:
         self._draws: Any = np.random.default_rng([faults.seed, 0x517E, rank]) if faults.jitter else None
 
     def at(self, step: int) -> float:
-        """Return the factor of this step, which must not be earlier than that of the last call."""
+        """Return the factor of this step. From call to call, steps must not decrease."""
         if self._jitter:
             while self._drawn < step:
                 self._drawn += 1
@@ -105,7 +105,10 @@ _NUMBER = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 
 
 def parse_slow(text: str, ranks: int) -> dict[int, float]:
-    """Parse "2:3,5:1.5": rank 2 is three times slower. Raise ValueError for invalid text."""
+    """Return the factor of each slow rank. In "2:3,5:1.5", rank 2 takes three times as long.
+
+    Raise ValueError for invalid text.
+    """
     slow: dict[int, float] = {}
     for rank, (factor,) in _entries(text, ranks, _NUMBER, "slow", "rank:factor, for example 2:3,5:1.5"):
         if not 0.01 <= factor <= 1000:
@@ -117,9 +120,9 @@ def parse_slow(text: str, ranks: int) -> dict[int, float]:
 
 
 def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], ...]]:
-    """Parse "1:0.5-0.8": rank 1 pauses between these seconds. Raise ValueError for invalid text.
+    """Return the pauses of each rank. In "1:0.5-0.8", rank 1 pauses from 0.5 to 0.8 s.
 
-    Overlapping pauses of a rank are merged.
+    Overlapping pauses of a rank are merged. Raise ValueError for invalid text.
     """
     pauses: dict[int, tuple] = {}
     form = "rank:from-to in seconds, for example 1:0.5-0.8"
@@ -139,9 +142,10 @@ def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], .
 
 
 def parse_crash(text: str, ranks: int) -> dict[int, tuple[float, float]]:
-    """Parse "3:0.4,1:0.5-0.8": rank 3 is lost for good, rank 1 restarts. Raise ValueError for invalid text.
+    """Return the crash of each rank that has one. In "3:0.4,1:0.5-0.8", rank 3 is lost for good, and rank 1 restarts.
 
-    Return (time of the crash, time of the restart) by rank; the latter is inf for a rank that is lost for good.
+    A crash is (time of the crash, time of the restart); the latter is inf for a rank that is lost for good. Raise
+    ValueError for invalid text.
     """
     crashes: dict[int, tuple[float, float]] = {}
     form = "rank:second, for example 3:0.4, or rank:from-to if it restarts, for example 1:0.5-0.8"
@@ -158,17 +162,17 @@ def parse_crash(text: str, ranks: int) -> dict[int, tuple[float, float]]:
 
 
 def spell_slow(slow: dict[int, float]) -> str:
-    """Return the text that `parse_slow` parses."""
+    """Return these factors as text that `parse_slow` can parse."""
     return ",".join(f"{rank}:{factor:g}" for rank, factor in sorted(slow.items()))
 
 
 def spell_pause(pause: dict[int, tuple[tuple[float, float], ...]]) -> str:
-    """Return the text that `parse_pause` parses."""
+    """Return these pauses as text that `parse_pause` can parse."""
     return ",".join(f"{rank}:{a:g}-{b:g}" for rank, pauses in sorted(pause.items()) for a, b in pauses)
 
 
 def spell_crash(crash: dict[int, tuple[float, float]]) -> str:
-    """Return the text that `parse_crash` parses."""
+    """Return these crashes as text that `parse_crash` can parse."""
     return ",".join(
         f"{rank}:{lost:g}" + (f"-{back:g}" if back < math.inf else "") for rank, (lost, back) in sorted(crash.items())
     )

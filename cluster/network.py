@@ -1,8 +1,8 @@
 """Networks: latency, overhead and bandwidth of links, and presets with their sources.
 
-A message of n bytes occupies the processor of its sender for `overhead`, then takes latency + n / bandwidth (L, o and
-1/G of LogGP). Where the processors move the bytes themselves, as between ranks of one computer, the processor at each
-end is occupied for `per_byte` seconds per byte (O of LogGOPS). A node has one or several network interfaces (NICs),
+A message of n bytes occupies its sender's processor for `overhead`, then takes latency + n / bandwidth (o, L and 1/G
+of LogGP). Where the processors move the bytes themselves, as between ranks of one computer, the processor at each end
+is occupied for `per_byte` seconds per byte (O of LogGOPS). A node has one or several network interfaces (NICs),
 each with one port per direction; a rank uses the NIC next to it, as in NCCL. Ranks of one node communicate over the
 link within it. Times are in seconds, sizes in bytes; gigabits appear only in the names of presets.
 
@@ -36,17 +36,17 @@ class Link:
 
     @property
     def text(self) -> str:
-        """The text that `parse_network` parses."""
+        """The link as text that `parse_network` can parse."""
         return f"{self.latency:.4g}:{self.bandwidth:.4g}:{self.overhead:.4g}"
 
 
 @dataclass(frozen=True)
 class Network:
-    """The links between nodes and, for ranks on the same node, within it. `source` tells where the numbers come from.
+    """The links between nodes and, for ranks on the same node, within it. `source` says where the numbers come from.
 
     The bandwidth of `between` is that of one of a node's `nics`. NICs in excess of `per_node` are not used.
-    A computer that sums vectors in memory instead of sending messages has a `sum`: P ranks have the sum of n bytes each
-    latency + 2 (P - 1) / P n / bandwidth after the last one has joined.
+    A computer that sums vectors in memory instead of sending messages has a `sum`: a sum of vectors of n bytes over P
+    ranks takes latency + 2 (P - 1) / P n / bandwidth from the time at which the last rank joins.
     """
 
     between: Link
@@ -58,7 +58,7 @@ class Network:
 
     @property
     def text(self) -> str:
-        """The text that `parse_network` parses, for a network with one link for all ranks."""
+        """The network as text that `parse_network` can parse, if one link serves all ranks."""
         link, total = self.between, self.sum
         own = f":{link.per_byte:.4g}:{total.latency:.4g}:{total.bandwidth:.4g}" if total else ""
         return link.text + own
@@ -88,14 +88,14 @@ class Network:
         return replace(self, per_node=per_node, nics=nics or self.nics)
 
     def link(self, src: int, dst: int) -> Link:
-        """Return the link from rank `src` to rank `dst`. A message of a rank to itself takes no time."""
+        """Return the link from rank `src` to rank `dst`. A message from a rank to itself takes no time."""
         if src == dst:
             return _NOTHING
         return self.within if self.node(src) == self.node(dst) else self.between
 
 
 class Carrier(Protocol):
-    """Anything with a time from which it is free, as `Port.carry` expects."""
+    """Anything that has a time at which it becomes free, as `Port.carry` requires."""
 
     free: float  # s
 
@@ -123,7 +123,7 @@ class Port:
 
 _NOTHING = Link(0.0, float("inf"))
 
-# The time a message takes of its sender's processor. This is software, so it does not fall as ports get faster.
+# The time that a message takes up on its sender's processor. This is software, so it does not fall as ports get faster.
 TCP = 5e-6  # s; small MPI_Sends of Open MPI on 10 GbE: 3.8 and 5.8 us (SimGrid's calibrations of Grid'5000's taurus)
 VERBS = 0.4e-6  # s; 0.38 us by InfiniBand verbs (Poke, Hoefler & Glass, HPDC 2017); MVAPICH has 1.0 us by netgauge
 POST = 0.2e-6  # s; MPI_Isend until the network has the message (Zambre et al., "Breaking Band", ICPP 2019)

@@ -26,11 +26,11 @@ class ScriptDevice(Device):
 
     @property
     def is_measured(self) -> bool:
-        """True if Python and views take time."""
+        """True if Python or views take time."""
         return bool(self.view or self.call)
 
     def of_operation(self, flops: float, nbytes: float, is_slow: bool, itemsize: int = 4) -> float:
-        """Return the time of an operation, in s; `itemsize` is that of a product's numbers, in bytes."""
+        """Return the time of an operation, in s; `itemsize` is the bytes per number, which matter in products."""
         return self.seconds(flops, nbytes * self.slow if is_slow else nbytes, itemsize)
 
     def of_view(self) -> float:
@@ -43,7 +43,7 @@ class ScriptDevice(Device):
 
     @property
     def text(self) -> str:
-        """The text that `parse_script_device` parses."""
+        """The device as text that `parse_script_device` can parse."""
         return f"{super().text}:{self.view:.4g}:{self.call:.4g}:{self.slow:.4g}"
 
 
@@ -57,5 +57,5 @@ def parse_script_device(text: str) -> ScriptDevice:
 
 
 def with_free_python(device: Device) -> ScriptDevice:
-    """Return this device for a script, where only torch operations take time."""
+    """Return `device` as a ScriptDevice; unless it already is one, only torch operations take time on it."""
     return device if isinstance(device, ScriptDevice) else ScriptDevice(**asdict(device))

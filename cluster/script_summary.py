@@ -16,9 +16,9 @@ PRINTED = "printed "
 
 
 class Waited(NamedTuple):
-    """A wait of `rank` in `what`, which ended when `culprit` arrived last; `line` is the line of the script.
+    """A wait of `rank` in the operation `what`, at `line` of the script. It ended when `culprit`, the last, arrived.
 
-    `ready` is when the rank itself had joined or sent. It may have computed since then, until it had to wait.
+    `ready` is when the rank itself had joined or sent. It may have computed from then until it had to wait.
     """
 
     rank: int
@@ -53,10 +53,10 @@ class WaitFor:
 
 @dataclass(frozen=True)
 class Summary:
-    """Numbers of a run. Seconds are of the run's clock; arrays have one element per rank.
+    """Numbers of a run. Times are on the run's clock; arrays have one element per rank.
 
     `step_seconds` is the median time of a step, without the first if there are others; NaN without an optimizer.
-    `waits` leave out the first step, too; `waits_over` is the mean time of a rank in which they happened. A rank is
+    `waits` leave out the first step, too; the time that they cover is, on average over ranks, `waits_over`. A rank is
     idle while it is paused, after its end, and while it is blocked at the end of a failed run. `losses` are means by
     step over the ranks that call backward on a scalar; `logged` are means of the values that the script logs or prints,
     by name and step. If no optimizer takes a step, values count as steps: see `mean_by_step`.
@@ -79,7 +79,7 @@ class Summary:
     waits_over: float  # s
 
     def seconds_by_culprit(self) -> dict[int, float]:
-        """Return how long ranks waited because of each rank, in s; leaving out ranks that made nobody wait."""
+        """Return how long others waited because of each rank, in s, without ranks that made nobody wait."""
         caused: dict[int, float] = {}
         for one in self.waits:
             if one.culprit >= 0:
@@ -93,7 +93,7 @@ class Summary:
 
 
 def counted_spans(trace: Trace, steps: int) -> np.ndarray:
-    """Return the mask of the spans whose waits count: without the first step, if there are others."""
+    """Return the mask of the spans whose waits count: all but those of the first step, if there are other steps."""
     return trace.spans["step"] >= (1 if steps > 1 else -1)
 
 

@@ -16,7 +16,7 @@ ATOMIC = np.dtype(np.float32), np.dtype(np.float64)
 class Shared(Protocol):
     """One vector that every rank of a communicator can read and write.
 
-    Its guard states what is guaranteed to ranks that write at the same time:
+    Its guard states what ranks that write at the same time can rely on:
 
         none      nothing: if two ranks add to one element, one addition may be lost
         atomic    no addition is lost; a read may see part of another rank's step

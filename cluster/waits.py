@@ -7,7 +7,7 @@ NAMED = 8  # waits that a message lists; the rest are only counted
 
 
 class Wait(NamedTuple):
-    """What `rank` has been waiting for since `since`, in s of the run's clock: a message or, if set, a `collective`."""
+    """What `rank` has been waiting for since `since`, in s on the run's clock: a message or, if set, a `collective`."""
 
     rank: int
     source: int | Literal["any rank", "the others"]

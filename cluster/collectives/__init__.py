@@ -1,4 +1,4 @@
-"""Collectives: operations of all ranks of a group, built from send and recv.
+"""Collectives: operations that all ranks of a group perform together, built from send and recv.
 
 Each function is one algorithm on a communicator with `rank`, `size`, `send` and `recv`. P is the number of ranks, a the
 latency and b the seconds per byte of a link, n the bytes of the vector.
@@ -12,7 +12,7 @@ latency and b the seconds per byte of a link, n the bytes of the vector.
     hierarchical          2 (g-1) + 2 (k-1)   see theory.collective_costs                  k nodes of g ranks
 
 All of them accept any P. Sums are formed in a fixed order, the same on every rank, so all ranks end with identical
-bits. The order, and so the rounding, differs between algorithms. Closed forms are in `theory.collective_costs`.
+bits. The order, and thus the rounding, differs between algorithms. Closed forms are in `theory.collective_costs`.
 
     rings.py       ring, reduce_scatter, all_gather
     exchanges.py   recursive_doubling, halving_doubling, all_to_all, barrier

@@ -75,9 +75,9 @@ def barrier(comm: Comm, tag: int = COLLECTIVE) -> None:
 
 
 def _fold(comm: Comm, x: np.ndarray, scale: float, tag: int) -> tuple[int, int | None]:
-    """Add the x of the ranks in excess of the largest power of two to that of their neighbours.
+    """Reduce the active ranks to a power of two: each rank in excess adds its x to a neighbour's and becomes inactive.
 
-    Return (number of ranks that stay active, this rank's number among them or None).
+    Return (number of active ranks, this rank's number among them or None).
     """
     active = 1 << (comm.size.bit_length() - 1)
     extra = comm.size - active  # the first 2 * extra ranks pair up, and the odd ones stay active

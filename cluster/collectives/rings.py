@@ -10,7 +10,7 @@ from cluster.comm import COLLECTIVE, Comm, Message, shares
 
 
 def ring(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
-    """Sum x in place, times `scale`: a reduce-scatter, then an all-gather, each from neighbour to neighbour.
+    """Sum x in place and multiply it by `scale`: a reduce-scatter, then an all-gather, from neighbour to neighbour.
 
     piece   0   1   2
     rank 0          >>      after P - 1 steps rank r has the whole sum of piece r;
@@ -47,7 +47,7 @@ def copy_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag:
 
 
 def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> np.ndarray:
-    """Return this rank's piece of the sum over all ranks, with the same bits as from `ring`. x is not changed."""
+    """Return this rank's piece of the sum over all ranks, with the same bits as in `ring`. x is not changed."""
     size, rank = comm.size, comm.rank
     pieces = [x[share] for share in shares(len(x), size)]
     mine = pieces[rank - 1] if size > 1 else x.copy()
@@ -61,7 +61,7 @@ def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COL
 
 
 def all_gather(comm: Comm, x: Message, tag: int = COLLECTIVE) -> list[Message]:
-    """Return the x of all ranks, in the order of ranks. The messages travel around the ring."""
+    """Return every rank's x, in rank order. The messages travel around the ring."""
     size, rank = comm.size, comm.rank
     gathered: list[Message] = [None] * size
     gathered[rank] = x

@@ -54,7 +54,7 @@ def _step_seconds(trace) -> float:
 
 
 def _means(rows: list[tuple[int, int, float]], is_stepless: bool) -> dict[int, float]:
-    """Return the mean of each step, by step, given rows of (rank, step, value)."""
+    """Return the mean value of each step, given rows of (rank, step, value)."""
     if not rows:
         return {}
     ranks, steps, values = zip(*rows, strict=True)
@@ -70,7 +70,7 @@ def _logged(logs, is_stepless: bool) -> dict[str, dict[int, float]]:
 
 
 def _waits(trace: Trace, why: Causes, recorded: Sequence[Waited], counted: np.ndarray) -> list[WaitFor]:
-    """Return for whom ranks waited in the `counted` spans, longest first."""
+    """Return whom ranks waited for in the `counted` spans, and how long, the longest first."""
     spans, lines = trace.spans, {(one.rank, one.end): one.line for one in recorded}
     seconds: dict[tuple[int, str, str], float] = {}
     ranks: dict[tuple[int, str, str], set[int]] = {}

@@ -2,8 +2,8 @@
 
 `cluster.waiting.lanes` finds what ended a wait; from there `cluster.waiting.pieces` walks back and accounts for its
 length: work of a rank, the network, a queue at a port or a server, a rank that is paused or lost. This module picks the
-cause of most of it. None of them knows about algorithms or clusters. The same walk from the last span of the run gives
-its critical path.
+cause that explains most of the wait. None of the three depends on algorithms or clusters. The same walk from the last
+span of the run gives its critical path.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ class Causes:
 
     message   the message that ended this wait, or that was received in this span, as a row of the messages; else -1
     by        the rank that ended the wait: it sent the message, or was the last to join; -1 if nobody did, or no wait
-    rank the rank that caused most of the wait; for the network the receiver, for a queue the owner of the port
+    rank      the rank that caused most of the wait; for the network the receiver, for a queue the owner of the port
     reason    how: index of REASONS; -1 for spans that are not waits
     seconds   how much of the wait that explains
     span      a span in which it happened, as a row of the spans, -1 if there is none
-    factor    how many times longer than usual that span took, among spans of its label; 0 if unknown
-    without   seconds that the step of the rank would take if that span had taken as long as usual; 0 if unknown
+    factor    how long that span took, divided by what is usual for its label; 0 if unknown
+    without   seconds that the rank's step would have taken if that span had taken as long as usual; 0 if unknown
     critical  whether the span is on the critical path
     totals    seconds of waiting by rank that caused it and reason, (ranks, reasons)
     training  the same, for ranks that compute: an idle server costs nothing
@@ -58,7 +58,7 @@ class Causes:
 
 
 def causes(trace: Trace, recorded: Sequence[Waited] = ()) -> Causes:
-    """Return the causes of all waits. What ended a wait is taken from `recorded`, if it is there."""
+    """Return the causes of all waits. For waits in `recorded`, what ended them is taken from there."""
     order = np.lexsort([trace.spans["start"], trace.spans["rank"]])
     lanes = Lanes(trace, order, recorded)
     pieces = walk_back(lanes)
@@ -81,7 +81,7 @@ def causes(trace: Trace, recorded: Sequence[Waited] = ()) -> Causes:
 def _chosen(lanes: Lanes, pieces: Pieces, is_one_program: bool) -> Columns:
     """Return rank, reason, seconds, span, factor and without of the main cause of each wait.
 
-    `is_one_program` says that all ranks execute one script, and do the same things one after the other.
+    `is_one_program` means that all ranks execute one script, and do the same things in the same order.
     """
     wait, rank, reason, seconds, span = pieces.columns()
     key, cause = np.unique((wait * lanes.ranks + rank) * len(REASONS) + reason, return_inverse=True)
@@ -115,9 +115,8 @@ def _chosen(lanes: Lanes, pieces: Pieces, is_one_program: bool) -> Columns:
 def _usual(lanes: Lanes, is_one_program: bool) -> np.ndarray:
     """Return how long work with each span's label usually takes: the median over ranks, infinite if it is not work.
 
-    A rank's value is the median of all its spans of the label; of an even number the lower one counts. In a script a
-    label may stand for all kinds of operations, so there each span is compared with the same one of the other ranks, if
-    they have it.
+    A rank's value is the lower median of all its spans with the label. In a script a label may stand for all kinds of
+    operations, so there each span is compared with the same one on the other ranks, if they have it.
     """
     usual = np.full(len(lanes.rank), np.inf)
     works = np.flatnonzero((lanes.kind == COMPUTE) | (lanes.kind == UPDATE))
@@ -135,7 +134,7 @@ def _usual(lanes: Lanes, is_one_program: bool) -> np.ndarray:
 
 
 def _same_on_other_ranks(lanes: Lanes, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (mask, median seconds): which spans several ranks have, and each one's median duration over these ranks.
+    """Return (mask, median seconds): which spans occur on several ranks, and each one's median duration over them.
 
     Spans correspond if label, step and number within the step are equal. The mask leaves out labels that occur on some
     ranks more often than on others in a step.

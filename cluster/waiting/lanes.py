@@ -31,7 +31,7 @@ class Messages:
         self.by_sender = np.lexsort([self.sent, self.src])
 
     def into(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """Return, for each rank, the message to it that was sent at `time`, within NEAR; -1 if there is none."""
+        """Return, for each rank, the message to it that was sent at `time`, give or take NEAR; -1 if there is none."""
         at = last(self.ranks, self.dst, self.sent, rank, time + NEAR)
         near = (at >= 0) & (np.abs(self.sent[at] - time) <= NEAR) if len(self.sent) else np.zeros(len(at), bool)
         return np.where(near, at, -1)
@@ -61,15 +61,15 @@ class Messages:
             before[by[1:][same]] = self.arrived[by[:-1][same]]
         at = np.maximum(inward, outward)
         queued = np.clip(took - fastest[size], 0, np.maximum(at - self.sent, 0))
-        queued[self.collective] = 0.0  # of whose messages only the total is known
+        queued[self.collective] = 0.0  # for a collective, only the total of its messages is known
         return queued, np.where(inward >= outward, self.dst, self.src)
 
 
 class Lanes:
     """The spans, rank by rank, with what came before each.
 
-    begin     when the thing that the span waits for or does begins: its start, or for a received message its sending
-    before    the previous span, which ended there: of the same rank, or for a message what its sender was doing
+    begin     the start of the span; for a received message, when it was sent; for a wait, when another rank ended it
+    before    the span before `begin`: the rank's previous one; for a message or a wait, the other rank's
     """
 
     def __init__(self, trace: Trace, order: np.ndarray, recorded: Sequence[Waited] = ()):
@@ -185,7 +185,7 @@ class Lanes:
 
 
 def last(ranks: int, owner: np.ndarray, value: np.ndarray, rank: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return, for each (rank, most), the last row of `owner` == rank whose value is at most that; -1 if none.
+    """Return, for each (rank, most), the last row whose owner is `rank` and whose value is at most `most`; else -1.
 
     Rows are ordered by owner, then by value.
     """

@@ -124,8 +124,8 @@ def _joined_late(lanes: Lanes, span: np.ndarray, collective: np.ndarray) -> np.n
 def _passed_on(lanes: Lanes, mine, theirs, longer) -> np.ndarray:
     """Return the wait that explains why the same collective took `longer` on the late rank, -1 where none does.
 
-    The delay of one rank reaches the others of a ring one after another, so it makes the collective of some longer. It
-    is what this rank waited for before, or else the late one.
+    One rank's delay reaches the others of a ring one after another, so the collective takes longer on some of them.
+    The wait is the one before the collective on this rank or, failing that, on the late rank.
     """
     found = np.full(len(mine), -1)
     for before in (lanes.previous[theirs], lanes.previous[mine]):
@@ -138,7 +138,7 @@ def _passed_on(lanes: Lanes, mine, theirs, longer) -> np.ndarray:
 
 
 def _alike(lanes: Lanes, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return True where two spans have the same kind, label and step, and are not waits."""
+    """Return True where two spans of different ranks have the same kind, label and step, and are not waits."""
     same = (one >= 0) & (other >= 0) & ~lanes.waits[one] & (lanes.rank[one] != lanes.rank[other])
     for column in (lanes.kind, lanes.label, lanes.step):
         same &= column[one] == column[other]
