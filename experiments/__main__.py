@@ -8,7 +8,7 @@ import installation
 
 
 def interruptible() -> None:
-    """Let Ctrl-C end the process immediately until a command runs, without a traceback from an import."""
+    """Until a command runs, let Ctrl-C end the process immediately, without a traceback from an unfinished import."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -1,4 +1,4 @@
-"""`collective`: compare what an all-reduce costs on a network with each algorithm.
+"""`collective`: compare the cost of an all-reduce on a network across algorithms.
 
 lockstep collective --ranks 32 --bytes 4e9 --network HDR --per-node 8
 """

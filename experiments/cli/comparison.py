@@ -34,12 +34,12 @@ def side_by_side(
     agreements: bool = False,
     axes: Sequence[str] = (),
 ) -> str:
-    """Return a table of the runs that fits the terminal, or JSON: a row per run, or with `seeds` one per group of
-    seeds.
+    """Return the runs as a table that fits the terminal, or as JSON: one row per run or, with `seeds`, per group of
+    runs that differ only in their seed.
 
-    With `agreements`, also say whether each later run is the same training as the first, unless their algorithms part
-    where nobody expects otherwise. `axes` are the settings that a
-    sweep has varied: if workers are among them, rows have speed-up and efficiency.
+    With `agreements`, also say whether each later run is the same training as the first, or where they part. A
+    difference that is expected, because the algorithms differ, is not mentioned. `axes` are the settings that a sweep
+    has varied: if workers are among them, rows have speed-up and efficiency.
     """
     names = [folder.name for folder in folders] if as_json or seeds else short_names(folders)
     rows = over_seeds(runs) if seeds else [{"run": name, **row} for name, row in zip(names, compare(runs), strict=True)]
@@ -79,8 +79,8 @@ def side_by_side(
 
 
 def describe(rows: Sequence[dict[str, Any]], runs: Sequence[Run]) -> list[str]:
-    """Return the rows as a table that fits the terminal, settings first, and remarks on it: what a dash means, and what
-    is the same in all runs.
+    """Return the rows as a table that fits the terminal, settings first, and remarks below it: what a dash means, and
+    what is the same in all runs.
     """
     rows, alike = split_common_columns(rows, runs)
     first_figure = next(name for name in rows[0] if name in ("seeds", "status", "held_out_loss"))
@@ -92,7 +92,7 @@ def describe(rows: Sequence[dict[str, Any]], runs: Sequence[Run]) -> list[str]:
 
 
 def heads(runs: Sequence[Run]) -> dict[str, str]:
-    """Return the heads of the columns whose names are unclear; time is virtual if all runs are simulated."""
+    """Return headings for the columns whose names are unclear; time is called virtual if all runs are simulated."""
     virtual = all(run.experiment.cluster == "simulated" for run in runs)
     return {**HEADS, "seconds": "virtual time"} if virtual else HEADS
 
@@ -110,13 +110,13 @@ def _scaled_by(runs: Sequence[Run], axes: Sequence[str]) -> str:
 
 
 def fill_empty_cells(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with words for its empty settings, and for the last losses of runs that diverged."""
+    """Return the row with "none" for empty settings, and "diverged" for the final losses of a run that diverged."""
     row = {name: NONE if value == "" else value for name, value in row.items()}
     return {**row, **dict.fromkeys(LAST, DIVERGED)} if row["status"] == DIVERGED else row
 
 
 def split_common_columns(rows: Sequence[dict[str, Any]], runs: Sequence[Run]) -> tuple[list[dict[str, Any]], str]:
-    """Return the rows without columns that are empty or the same in all rows, and as a sentence what all runs share."""
+    """Return the rows without columns that are empty or the same in all rows, and a phrase on what all runs share."""
     rows = [fill_empty_cells(row) for row in rows]
     rows = [{name: row[name] for name in row if any(map(exists, (one[name] for one in rows)))} for row in rows]
     first = rows[0]
@@ -150,13 +150,13 @@ def shared_settings(runs: Sequence[Run]) -> list[str]:
 
 
 def _common(phrases: Iterable[str]) -> list[str]:
-    """Return the phrase that all have in common, if there is one."""
+    """Return a list with the phrase if all `phrases` are the same, else an empty one."""
     found = {*phrases}
     return [*filter(None, found)] if len(found) == 1 else []
 
 
 def _phrase(e: Experiment, name: str) -> str:
-    """Return a setting in force with its value: "learning rate 0.5"; "" if the experiment has none."""
+    """Return a setting with its value: "learning rate 0.5"; "" if it has no value or no effect in the experiment."""
     value = e.in_force().get(name)
     return "" if value in (None, "") else f"{show.head(name, HEADS)} {value}"
 
@@ -178,5 +178,5 @@ def _begins(text: str) -> Callable[[str], bool]:
 
 
 def exists(value: Any) -> bool:
-    """True if the run's algorithm has this setting, or one of the seeds has this figure."""
+    """True if the run has this setting or figure; for a figure over seeds, if at least one seed has it."""
     return value is not None and not (isinstance(value, SeedFigure) and value.n == 0)

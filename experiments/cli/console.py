@@ -1,6 +1,6 @@
-"""Output of all commands: as wide as the terminal, or unlimited and without colours where there is no terminal.
+"""Output of all commands: as wide as the terminal; without a terminal, of unlimited width and without colours.
 
-Styles are written only to a terminal, so rich is imported only for one. NO_COLOR keeps bold and dim.
+Styles are written only to a terminal, so rich is imported only then. NO_COLOR keeps bold and dim.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def wrap(text: str, indent: str = "") -> str:
 
 
 def prose(text: str) -> str:
-    """Return the text wrapped: paragraphs are refilled, indented lines continue below their own indentation."""
+    """Return the text wrapped: paragraphs are refilled, and indented lines continue with more indentation."""
     lines: list[str] = []
     paragraph: list[str] = []
     for line in [*text.splitlines(), ""]:
@@ -151,7 +151,7 @@ def command(label: str, words: str, style: str = DIM) -> None:
 
 
 def wrap_command(words: str, indent: int) -> str:
-    """Return a shell command wrapped after `indent` columns, with a backslash at the end of each line."""
+    """Return a shell command wrapped to the output's width minus `indent`, with a backslash before each line break."""
     if indent + len(words) <= width():
         return words
     lines = [""]
@@ -166,7 +166,7 @@ HELP = ["--help", "-h"]
 
 
 class ByPurpose(click.Group):
-    """A group whose help lists its commands by purpose, those to start with first, with uncut descriptions."""
+    """A command group whose help lists some commands to start with, then all by purpose, with full descriptions."""
 
     def __init__(self, *args, purposes: Mapping[str, Sequence[click.Command]], start: Sequence[tuple] = (), **kwargs):
         super().__init__(*args, **kwargs)
@@ -196,7 +196,7 @@ class ByPurpose(click.Group):
 
 
 def refuse(without: str, *names: str) -> None:
-    """Raise a usage error if the command line has one of these options, which have no effect `without` something else.
+    """Raise a usage error if the command line has one of the options `names`, which have no effect here.
 
     `without` completes the message: "only applies to the table; add --costs, or remove it."
     """

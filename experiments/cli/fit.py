@@ -85,7 +85,7 @@ def verdict(rows: Sequence[tuple[str, float, float, float, float]]) -> str:
 
 
 def _scripts(made: Fit) -> list[str]:
-    """Return what was fitted for scripts of torch.distributed."""
+    """Return lines with the fitted constants for scripts of torch.distributed; none if only runs were fitted."""
     from cluster.network import parse_network
     from cluster.script_device import parse_script_device
 

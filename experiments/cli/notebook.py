@@ -3,7 +3,7 @@
     import lockstep
     r = lockstep.run("easgd", workers=8, network="10GbE")           # r alone in a cell is its summary
     r.show()                                                        # its curves and its timeline
-    lockstep.sweep("sync_sgd", workers=[1, 2, 4, 8])                # a table, a row a run; .show() draws them
+    lockstep.sweep("sync_sgd", workers=[1, 2, 4, 8])                # a table with a row per run; .show() draws them
 
 The names mean the same as on the command line, but nothing is stored. Jupyter, Colab and editors show a page in a frame
 of its own, so that the styles and scripts of page and notebook do not interfere.
@@ -37,7 +37,7 @@ HEIGHT = 760  # px: height of a page until it reports its own
 
 
 class ShownRun(Run):
-    """A Run that displays itself: as text where its value is printed, and as a page."""
+    """A Run that displays itself: as text when it is printed, and with `show` as a page."""
 
     @classmethod
     def of(cls, run: Run) -> ShownRun:
@@ -150,7 +150,7 @@ class Sweep(list[ShownRun]):
 
 
 class Page:
-    """Curves and timelines of runs, as a page in a frame, with the canvases of the workbench and of a report."""
+    """Curves and timelines of runs as a page in a frame, drawn by the same canvases as in the workbench and reports."""
 
     def __init__(self, runs: Sequence[ShownRun], names: Sequence[str]):
         if not runs:

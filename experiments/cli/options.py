@@ -151,7 +151,7 @@ class ExperimentCommand(SectionedCommand):
 
 
 class WorkloadCommand(SectionedCommand):
-    """A command that takes a workload, the workload's settings, and those of an experiment listed in `knobs`.
+    """A command that takes a workload, the workload's settings, and the settings of an experiment that `knobs` lists.
 
     The workload's settings default to those of `algorithm`.
     """
@@ -175,7 +175,7 @@ class WorkloadCommand(SectionedCommand):
 
 
 def _refuse_blanks(args: Sequence[str]) -> None:
-    """Raise ValueError for values separated by a blank: `--workers 1, 2`."""
+    """Raise ValueError if there is a space after a comma between values: `--workers 1, 2`."""
     for before, word in pairwise(args):
         if before.endswith(",") and not word.startswith("-"):
             raise ValueError(f"{before} {word} contains a space; separate values with commas only: {before}{word}.")

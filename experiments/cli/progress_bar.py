@@ -1,4 +1,4 @@
-"""The progress bar: a bar on a terminal or in a notebook, elsewhere a line from time to time."""
+"""Progress of runs: a bar on a terminal or in a notebook; anywhere else, a line from time to time."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Bar:
 
 
 def _share(fraction: float) -> str:
-    """Return " 40 %  ", or "" while the share that is done is unknown."""
+    """Return the fraction that is done as " 40 %  ", or "" while it is unknown."""
     return f"{100 * fraction:3.0f} %  " if fraction else ""
 
 

@@ -58,7 +58,7 @@ def run_command(name: str | None, start: str | None, runs: str, as_json: bool, t
 def run_as_rank(experiment: Experiment, rank: str, runs: str, as_json: bool, timeout: float) -> int:
     """Run `experiment` as one of the ranks of a launcher and return the exit code.
 
-    Rank 0 reports for all, except for ranks that it cannot hear.
+    Rank 0 reports for all ranks, except for those that cannot reach it.
     """
     from experiments.execution.run import join
 
@@ -135,7 +135,10 @@ def tell(run: Run, folder: Path, as_json: bool) -> None:
 
 
 def fit_to_ranks(experiment: Experiment, ranks: int, given: bool) -> Experiment:
-    """Return the experiment with the workers that the launcher's ranks allow. Raise ValueError if they do not fit."""
+    """Return the experiment on a real cluster, with as many workers as fit the number of ranks that a launcher started.
+
+    Raise ValueError if there are too few ranks or, if the number of workers is `given`, if it does not fit them.
+    """
     workers = ranks - experiment.servers
     if workers < 1 or (given and workers != experiment.workers):
         needed = (

@@ -1,4 +1,4 @@
-"""Shared by commands that run experiments: their experiment, Ctrl-C, a folder to write to, and exit codes."""
+"""Shared by commands that run experiments: reading the experiment, Ctrl-C, checking the folder of runs, exit codes."""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ BEST = "best"  # learning rate at which the experiment's final loss is lowest
 
 
 def stoppable() -> AbstractContextManager[Callable[[], bool]]:
-    """Return a context whose value returns True once the user has pressed Ctrl-C; a second one interrupts at once."""
+    """Return a context whose value returns True once Ctrl-C was pressed; a second Ctrl-C interrupts at once."""
     from cluster.real.signals import catch_signals, stop_signals
 
     return catch_signals(*stop_signals())
@@ -24,7 +24,7 @@ def stoppable() -> AbstractContextManager[Callable[[], bool]]:
 def base_experiment(name: str | None, start: str | None, runs: str, given: dict[str, Any]) -> Experiment:
     """Return the experiment of a command line: `start` (a link, file or run) or the defaults, changed by `given`.
 
-    With "best" as its learning rate, it gets its best one; stderr says where that comes from.
+    A learning rate of "best" is replaced by the best one that is known or found; stderr says where it comes from.
     """
     if name:
         given = {"algorithm": name, **given}
@@ -37,7 +37,7 @@ def base_experiment(name: str | None, start: str | None, runs: str, given: dict[
 
 
 def at_best(experiments: Sequence[Experiment], runs: str) -> list[Experiment]:
-    """Return the experiments, each at its own best learning rate; print on stderr which, and where it comes from."""
+    """Return the experiments, each at its best learning rate; print these rates and where they come from on stderr."""
     from experiments.study import rates
 
     best, told = [], set()

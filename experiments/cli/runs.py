@@ -53,7 +53,7 @@ def runs_command(most: int, runs: str, as_json: bool) -> None:
 
 
 def _row(name: str, folder: Path) -> dict[str, Any]:
-    """Return the facts of a stored run, or that it cannot be read."""
+    """Return the row of a stored run; if the run cannot be read, its status is "unreadable"."""
     when = datetime.fromtimestamp(folder.stat().st_mtime).astimezone().isoformat(timespec="seconds")
     try:
         one = store.header(folder)
@@ -75,7 +75,7 @@ def _script(one: ScriptHeader) -> dict[str, Any]:
 
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row in words, without the usual values: seed 0, a simulated cluster, this year, a run that finished."""
+    """Return a row in words, leaving out the usual: seed 0, the simulated cluster, this year, the status "finished"."""
     what, ended = [], [row["status"]] * (row["status"] != "finished")
     if "algorithm" in row:
         what = [row["algorithm"], units.count_with_noun(row["workers"], "worker"), *ended]

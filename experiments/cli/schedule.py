@@ -136,7 +136,7 @@ def schedule_command(
 
 
 def _instead(name: str) -> str:
-    """Return what to write instead of an unknown schedule's name."""
+    """Return a hint on what to write instead of the unknown schedule `name`."""
     if own := [one for one in SCHEDULES if module(one).__name__.endswith(f".{name}")]:
         return f"those of the algorithm {name} are {', '.join(own)}."
     if close := difflib.get_close_matches(name, SCHEDULES, n=1):
@@ -154,18 +154,18 @@ def catalogue() -> str:
 
 
 def comparison(studies: dict[str, Study]) -> str:
-    """Return the figures of several schedules, a column each; columns that do not fit continue below."""
+    """Return the figures of several schedules, one column per schedule; columns that do not fit continue below."""
     lines = [[label, *(_figure(label, done) for done in studies.values())] for label, _ in FIGURES]
     return show.below([["", *studies], *lines], words=1, keys=1, wide=console.width())
 
 
 def figures(done: Study) -> str:
-    """Return the figures of one schedule, a line each, with their meanings."""
+    """Return the figures of one schedule, one per line, with their meanings."""
     return "\n".join(f"  {label:<15}  {_figure(label, done):<8} {meaning}" for label, meaning in FIGURES)
 
 
 def ranks(done: Study) -> str:
-    """Return the measures of each rank, a line each."""
+    """Return a table of what was measured on each rank, one line per rank."""
     rows = zip(*(done.ranks[column].tolist() for column in COLUMNS), strict=True)
     return show.table(
         [
@@ -289,7 +289,7 @@ def _joined(done: Study) -> Iterator[list[str]]:
 
 
 def _ops(path: str) -> str:
-    """Return the text of a schedule in a file, without empty lines and lines that begin with #."""
+    """Return the text of a schedule in a file, without empty lines and comments (lines that begin with #)."""
     try:
         with click.open_file(path, encoding="utf-8") as file:
             lines = file.read().splitlines()

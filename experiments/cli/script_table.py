@@ -26,7 +26,7 @@ HEADS = {"step_seconds": "time per step", "waiting": "longest waiting", "sent": 
 
 
 def side_by_side(runs: Sequence[ScriptRun], folders: Sequence[Path], as_json: bool) -> str:
-    """Return a table of the runs that fits the terminal, and how each later run differs from the first; or JSON."""
+    """Return the runs as a table that fits the terminal, followed by how each differs from the first; or as JSON."""
     names = [folder.name for folder in folders] if as_json else short_names(folders)
     rows = [{"run": name, **_settings(run, runs), **_figures(run)} for name, run in zip(names, runs, strict=True)]
     verdicts = [verdict(runs[0], run) for run in runs[1:]]

@@ -62,13 +62,13 @@ def headline(run: Run) -> str:
 
 
 def summary(run: Run) -> None:
-    """Print the figures of a run, a line each, with the course of its loss and the breakdown of its time."""
+    """Print the figures of a run, one per line, with the course of its loss and the breakdown of its time."""
     for line in _summary(run):
         say(*line)
 
 
 def text(run: Run) -> str:
-    """Return headline and summary of a run as plain lines, with the reason if it did not finish."""
+    """Return the headline and summary of a run as plain text, with the reason if it did not finish."""
     lines = ["".join(part if isinstance(part, str) else part[0] for part in line) for line in _summary(run)]
     why = ending.explain_error(run)
     ended = [wrap(f"  {run.status}: {why}", "  ")] if run.error else []
@@ -133,19 +133,19 @@ def _ends(run: Run) -> tuple[str, str]:
 
 
 def last_loss(run: Run, name: str) -> str:
-    """Return one of a run's final losses, or the word for a run that diverged."""
+    """Return one of a run's final losses as text; "diverged" if the run diverged."""
     return DIVERGED if run.status == DIVERGED else number(run.summary[name])
 
 
 def _rounded(s: dict[str, Any]) -> str:
-    """Return the digest up to rounding, if there is one, with words for losses that are not finite."""
+    """Return the digest up to rounding, if there is one, with "diverged" for losses that are not finite."""
     numbers = s.get("digest_to_rounding", "").split()
     told = " ".join(one if math.isfinite(float(one)) else DIVERGED for one in numbers)
     return told and f"; up to rounding {told}"
 
 
 def _work(s: dict[str, Any]) -> str:
-    """Return the remark on the samples of a summary: steps, updates, samples/s and FLOPs."""
+    """Return how much work a run did: its steps, updates (if they differ), samples/s and FLOPs."""
     rate = s["samples_per_second"]
     told = [
         count_with_noun(s["steps"], "step"),
@@ -179,11 +179,11 @@ def table(
     heads: Mapping[str, str] = HEADS,
     gap: str = "",
 ) -> str:
-    """Return rows with the same keys as aligned columns: the first `words` to the left, the others to the right.
+    """Return rows as a table, with the first `words` columns left-aligned and the others right-aligned.
 
-    If the table is wider than `wide` (default: the terminal) and the rows fit next to each other, rows become columns,
-    with an empty line before the figure called `gap`. Otherwise the columns that do not fit continue below, after as
-    many of the first `keys` columns as take at most half the width.
+    All rows have the same keys. If the table is wider than `wide` (default: the terminal) and the rows fit next to each
+    other, rows become columns, with an empty line before the figure called `gap`. Otherwise the columns that do not fit
+    continue below, where the first `keys` columns are repeated as far as they take at most half the width.
     """
     if not rows:
         return ""
@@ -203,7 +203,7 @@ def table(
 
 
 def below(cells: Sequence[Sequence[str]], words: int, keys: int, wide: int) -> str:
-    """Return aligned columns, at most `wide`; those that do not fit continue below, after the first `keys`."""
+    """Return an aligned table; columns that do not fit into `wide` continue below, after the first `keys` columns."""
     return "\n\n".join(
         align_columns([[line[n] for n in some] for line in cells], sum(n < words for n in some))
         for some in _folds(cells, keys, wide)
@@ -211,7 +211,7 @@ def below(cells: Sequence[Sequence[str]], words: int, keys: int, wide: int) -> s
 
 
 def _folds(cells: Sequence[Sequence[str]], keys: int, wide: int) -> Iterator[list[int]]:
-    """Yield the columns of each block of the table, the repeated ones first."""
+    """Yield the column numbers of each block of a table that continues below; the repeated columns come first."""
     widths = [2 + max(map(len, column)) for column in zip(*cells, strict=True)]
     repeated = [n for n in range(keys) if sum(widths[: n + 1]) <= wide / 2]
     fold: list[int] = []
@@ -224,7 +224,7 @@ def _folds(cells: Sequence[Sequence[str]], keys: int, wide: int) -> Iterator[lis
 
 
 def align_columns(cells: Sequence[Sequence[str]], words: int = 0) -> str:
-    """Return lines of cells as aligned columns, the first `words` to the left, the others to the right."""
+    """Return lines of cells as text with aligned columns: the first `words` left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sides = [str.ljust] * words + [str.rjust] * (len(widths) - words)
     lines = ("  ".join(side(text, n) for side, text, n in zip(sides, line, widths, strict=True)) for line in cells)
@@ -232,9 +232,9 @@ def align_columns(cells: Sequence[Sequence[str]], words: int = 0) -> str:
 
 
 def number(value: float | None, error: float | None = None, decimals: int | None = None) -> str:
-    """Return four digits, or all digits before the point; an en dash for None, and a word for a loss that diverged.
+    """Return a number with four digits, or more if its integer part has more.
 
-    With `decimals`, value and error have that many.
+    With `decimals`, value and error have that many. None is an en dash, infinity and NaN are "diverged".
     """
     if value is None:
         return "–"
@@ -267,7 +267,7 @@ def _error(row: dict[str, Any], name: str) -> float | None:
 
 
 def cell(row: dict[str, Any], name: str, write: Callable[..., str]) -> str:
-    """Return a value of a row as text, with its unit; over seeds the mean, and how many have it if not all do."""
+    """Return a value of a row as text with its unit; over seeds, the mean, and how many runs have it if not all do."""
     value = row[name]
     if name == "seeds":
         return str(len(value))
@@ -295,7 +295,7 @@ def _traffic(run: Run) -> str:
 
 
 def _steps_taken(run: Run) -> int:
-    """Return the number of steps summed over workers; workers that hold parts of one model each take every step."""
+    """Return the number of steps summed over workers; a step that all take together counts for each of them."""
     if run.experiment.method.shares_samples:
         return run.summary["steps"] * run.experiment.workers
     return len({*zip(run.losses["rank"].tolist(), run.losses["step"].tolist(), strict=True)})

@@ -40,7 +40,7 @@ def losses(run: Run, columns: int) -> str:
 
 
 def shares(run: Run, columns: int) -> tuple[list[Part], list[tuple[Part, str]]]:
-    """Return a bar, `columns` wide, of how workers spent their time, and its legend: character and words by part."""
+    """Return a bar, `columns` wide, of how workers spent their time, and its legend, a (character, text) per part."""
     share = doing.shares(run)
     ends = np.round(columns * np.cumsum(list(share.values()))).astype(int)
     wide = dict(zip(share, np.diff(ends, prepend=0).tolist(), strict=True))

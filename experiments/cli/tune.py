@@ -46,7 +46,7 @@ def tune_command(
     pairs: str | None,
     **given: Any,
 ) -> int:
-    """Find the learning rate with the lowest final held-out loss: 1, 2 and 5 times powers of ten, several seeds.
+    """Find the learning rate, of 1, 2 or 5 times a power of ten, with the lowest final held-out loss over several seeds.
 
     With --table, find the rates of algorithms/rates.toml instead.
     """
@@ -86,7 +86,7 @@ def _searchable(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def rates_table(search: Search, best: int) -> str:
-    """Return a table of the rates tried: the loss of each seed, and which rate is best."""
+    """Return a table of the rates tried, with the loss of each seed and the best rate marked."""
     from experiments.study.rates import rung
 
     rows = [["learning rate", *(f"seed {seed}" for seed in search.seeds)]]
@@ -98,7 +98,7 @@ def rates_table(search: Search, best: int) -> str:
 
 
 def conclusion(search: Search, best: int) -> str:
-    """Return sentences on what was found, what the default is, and why not every rate has all seeds."""
+    """Return sentences on the best rate, the default, and why some rates were not tried with every seed."""
     from experiments.study.rates import rung
 
     default = search.experiment.change(learning_rate=None).settings["learning_rate"]
