@@ -46,7 +46,7 @@ def tune_command(
     pairs: str | None,
     **given: Any,
 ) -> int:
-    """Find the learning rate, of 1, 2 or 5 times a power of ten, with the lowest final held-out loss over several seeds.
+    """Find the learning rate (1, 2 or 5 times a power of ten) with the lowest final held-out loss over several seeds.
 
     With --table, find the rates of algorithms/rates.toml instead.
     """
