@@ -48,7 +48,7 @@ def main(rank: int, size: int, pipe: Connection, program: bytes, options: dict[s
 
 
 def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple], options: dict[str, Any]) -> None:
-    """Run the (work, warm_up) that `load()` returns as one of the ranks, and report the result or the failure."""
+    """Run the program of one rank and report its result or failure. `load()` returns (program, warm_up or None)."""
     heard = contextlib.ExitStack()
     try:
         heard.enter_context(compiling.telling(reporter.compiling))
@@ -80,7 +80,7 @@ def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple]
 
 
 class Reporter:
-    """Reports of a rank to its parent over a pipe; calls `end` when the run is over or the parent has ended."""
+    """Sends a rank's reports to its parent over a pipe. Calls `end` when the run is over or the parent has ended."""
 
     def __init__(self, pipe: Connection, end: Callable[[], None]):
         self._pipe, self._turn, self._end = pipe, Lock(), end
@@ -98,7 +98,7 @@ class Reporter:
             self._pipe.send((kind, content))
 
     def compiling(self) -> None:
-        """Report that the rank waits for a compiler, unless the parent has gone."""
+        """Report that the rank is waiting for a compiler, unless the parent is gone."""
         with contextlib.suppress(OSError):
             self.tell("compiling", None)
 
@@ -118,7 +118,7 @@ class Reporter:
             self._pipe.send(("news", (self._comm.event_log.take(), at, seconds, now)))
 
     def fail(self, error: BaseException, rank: int) -> None:
-        """Report the failure that ends this rank."""
+        """Report that `error` ends this rank."""
         failure = Failure.of(error, rank, self._comm.event_log.step if self._comm else -1)
         with contextlib.suppress(OSError):
             self.report()
@@ -144,7 +144,7 @@ def end() -> None:
 
 
 def sleep_precisely() -> None:
-    """Make this thread, and those it starts, wake up on time instead of up to 50 us late."""
+    """Make this thread and those it starts wake up on time, instead of up to 50 us late."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(29, 1000)  # PR_SET_TIMERSLACK, ns
 

@@ -66,10 +66,10 @@ class RealComm:
 
     @property
     def _sum(self) -> Callable:
-        """The all-reduce over the rank's own links. Not stored, since emulation of a network begins after the start.
+        """The all-reduce over the rank's own links. Not stored, since a network is emulated only once the run starts.
 
         Two ranks exchange in one round the bytes that a ring moves in two, and the result has the same bits. Over an
-        emulated network they use the ring, which the simulated cluster predicts.
+        emulated network they use the ring, as the simulated cluster does.
         """
         fast = collectives.recursive_doubling if self.size == 2 and not self._state.network else collectives.ring
         return collectives.ALL_REDUCE.get(self._state.collective, fast)
@@ -178,7 +178,7 @@ class RealComm:
         return self.members[rank]
 
     def _post(self, x: Message, dst: int, tag: int) -> tuple[Ticket, float]:
-        """Send `x`. Return the ticket for `flush`, and when the message has left an emulated port (0 without one)."""
+        """Send `x`. Return the ticket for `flush`, and the time when `x` has left an emulated port (0 without one)."""
         check_tag(tag, self._collective)
         state, event_log, target = self._state, self.event_log, self._member(dst)
         start = event_log.clock()
@@ -262,7 +262,7 @@ class RealComm:
             self._collective = outer
 
     def _without_log(self) -> RealComm:
-        """Return the same communicator for set-up traffic, which is not the algorithm's and so is not recorded."""
+        """Return a copy of this communicator that records nothing, for set-up traffic, which is not the algorithm's."""
         quiet = copy(self)
         quiet._logged = False
         return quiet

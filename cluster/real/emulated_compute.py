@@ -1,11 +1,11 @@
-"""Emulated compute on real ranks: kernels take as long as on the chosen device, or longer by a factor.
+"""Emulated compute on real ranks: kernels take as long as on the chosen device, or longer by some factor.
 
 A rank computes, then waits until the time is up, so that its core is free for other ranks. Eight ranks on two cores
 behave like eight machines as long as their actual computation fits into those cores.
 
-    device          the time of a kernel is that device's (`cluster.devices`), times the rank's factor of this step
-    without         the time of a kernel is the processor time that it actually took, times that factor
-    pause           the rank waits from one time of the run's clock to another; interrupted work takes longer
+    device          a kernel takes its time on that device (`cluster.devices`), times the rank's factor of this step
+    no device       a kernel takes the processor time that it actually needed, times that factor
+    pause           the rank waits from one time on the run's clock to another; interrupted work takes longer
 
 With a device, messages carry the time at which that device would have sent them, so the rank's own overhead for Python
 and sockets does not accumulate. A rank that falls behind by more than CATCH_UP does not catch up; the excess is counted
@@ -39,7 +39,7 @@ class EmulatedCompute:
     def create_if_needed(
         cls, event_log: StreamedEventLog, device: Device | None, faults: Faults, on_gpu: bool = False
     ) -> EmulatedCompute | None:
-        """Return the meter of this rank, or None if no part of its computing is emulated."""
+        """Return the meter of this rank, or None if nothing about its computation is emulated."""
         needed = device or faults.jitter or faults.slow or faults.pause
         return cls(event_log, device, faults, on_gpu) if needed else None
 

@@ -7,7 +7,7 @@
 
 Links and ports are those of `cluster.network`, as on the simulated cluster. Ranks that use the same NIC share its two
 ports through shared memory. If the real network is slower than the emulated one, messages arrive later by that much.
-Times are in seconds of the run's clock.
+Times are in seconds on the run's clock.
 """
 
 import time
@@ -37,7 +37,7 @@ class EmulatedNetwork:
 
     @property
     def descriptor(self) -> int:
-        """This process's file descriptor of the memory with the NIC's ports, or -1 if no other rank uses the NIC."""
+        """This process's file descriptor for the memory with the NIC's ports, or -1 if no other rank uses the NIC."""
         return -1 if self._shared is None else self._shared.descriptor
 
     def overhead(self, dst: int) -> float:
@@ -59,7 +59,7 @@ class EmulatedNetwork:
 
     @contextmanager
     def _port(self, other: int, way: int) -> Iterator[Port]:
-        """Yield the port that messages to or from rank `other` pass, under its lock."""
+        """Yield the port through which messages to or from rank `other` pass, under its lock."""
         if self._network.node(other) == self._network.node(self._rank):
             with self._turn:
                 yield self._own_ports[way]

@@ -1,4 +1,4 @@
-"""Event logs of real ranks, which are streamed to the parent while they are written, and merged there.
+"""Event logs of real ranks, which are streamed to the parent as they are written, and merged there.
 
 A rank knows when its messages left, but only their receivers know when they arrived. It knows how long it was blocked
 in an all-reduce by torch.distributed or in shared memory, but not which rank entered last. Each rank therefore streams
@@ -18,7 +18,7 @@ _APPENDED = (*_TABLES, "arrivals", "all_reduces")
 
 
 class StreamedEventLog(EventLog):
-    """An event log that is streamed while it is written, and the meter of its rank's kernels.
+    """An event log that is streamed as it is written, and the meter of its rank's kernels.
 
     arrivals      (src, row, arrived)     message number `row` of rank `src` has arrived here
     all_reduces   (group, call, size, entered, start, end, step, row, right)   an all-reduce by torch.distributed or
@@ -38,7 +38,7 @@ class StreamedEventLog(EventLog):
         self._reported: dict[tuple[int, int], int] = {}
 
     def begin(self, zero: float, clock: Callable[[], float]) -> None:
-        """Start the run's clock. `clock()` returns monotonic time, which was `zero` at the start of the run."""
+        """Start the run's clock. `clock()` is a monotonic clock that showed `zero` at the start of the run."""
         self.zero, self.clock = zero, lambda: clock() - zero
         self.mark = self.clock()
         self.spans.clear()  # drop those of connecting to each other
@@ -57,13 +57,13 @@ class StreamedEventLog(EventLog):
         self._began = ran - self.ran, starved - self.starved
 
     def freeze(self) -> None:
-        """Block all further messages: a thread that tries to record one waits forever."""
+        """Block all further messages: a thread that tries to record one will wait forever."""
         self._lock.acquire()
 
     def arrive(self, src: int, row: int, arrived: float, overdue: float = 0.0) -> None:
-        """Record that message `row` of `src` arrived, at this monotonic time, `overdue` seconds later than it should.
+        """Record that message `row` of `src` arrived at this monotonic time, `overdue` seconds later than it should.
 
-        Called by the thread that delivers the message, by one thread at a time.
+        Called by the thread that delivers the message; calls never overlap.
         """
         self.arrivals.append((src, row, arrived))
         self.overdue += overdue
@@ -140,7 +140,7 @@ class MergedEventLogs:
     def match(self, over: bool = False) -> None:
         """Match arrivals with messages, and the parts of each all-reduce with each other, as far as they are known.
 
-        `over` tells that the run has ended: all-reduces that some rank never entered are then recorded with the parts
+        `over` means that the run has ended: all-reduces that some rank never entered are then recorded with the parts
         that exist.
         """
         waiting = []

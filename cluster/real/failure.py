@@ -15,7 +15,10 @@ from cluster.waits import Wait, describe_deadlock
 
 
 class Failure(NamedTuple):
-    """Why a rank ended, as plain values that can always be pickled. The smallest of several failures is the cause."""
+    """Why a rank ended, as plain values that can always be pickled.
+
+    Failures compare by severity, then by time: the smallest of several is the cause.
+    """
 
     severity: int  # 0 its program failed, 1 it waited too long, 2 another rank was lost, 3 it was cancelled
     at: float  # s on the machine's monotonic clock
@@ -65,7 +68,7 @@ class Failure(NamedTuple):
 
 
 def rank_lost(rank: int, seconds: float, step: int, why: str) -> Failure:
-    """Return the failure of a rank that ended without a report. `seconds` is the run's time when this was noticed."""
+    """Return the failure of a rank that ended without a report, noticed at `seconds` on the run's clock."""
     return Failure(0, time.monotonic(), rank, f"{describe_loss(rank, seconds, step)}; {why}", step, seconds=seconds)
 
 

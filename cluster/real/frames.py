@@ -53,7 +53,7 @@ def unpack(packed: Any, fetch: Callable[[str, tuple], np.ndarray], device: str) 
 
 
 def receive(link: socket.socket, into: bytearray | np.ndarray) -> memoryview:
-    """Fill `into` with the next bytes of `link`, and return them. Raise EOFError if the link closes before.
+    """Fill `into` with the next bytes of `link`, and return them. Raise EOFError if the link closes first.
 
     This repeats the call, since after a signal or a timeout of the link the system may return too few bytes.
     """
@@ -104,7 +104,7 @@ class FrameReader:
 
 
 class FrameWriter:
-    """Writes frames to one peer: directly if the system accepts them at once, else through a thread."""
+    """Writes frames to one peer: directly if the system accepts them at once, otherwise through a thread."""
 
     def __init__(self, link: socket.socket):
         self._link, self._turn = link, Lock()

@@ -1,6 +1,6 @@
 """The GPUs of this machine: how many there are, and which ranks use them.
 
-They are counted without loading torch and without a CUDA context, since a forked process could not use one.
+They are counted without loading torch and without creating a CUDA context, which a forked process could not use.
 """
 
 import ctypes
@@ -40,12 +40,12 @@ def place_of(backend: str, local: int) -> str:
 
 
 def common_place(place: str, places: Sequence[str]) -> str:
-    """Return `place`, where a rank could have its arrays, or "cpu" if one of the ranks has no GPU."""
+    """Return `place`, where a rank could have its arrays, or "cpu" if any rank has no GPU."""
     return "cpu" if "cpu" in places else place
 
 
 class Allotment(NamedTuple):
-    """The number of GPUs that a run uses, 0 if it runs on the CPU, and a note unless each rank has its own GPU."""
+    """The number of GPUs that a run uses, 0 on the CPU, and a note unless each rank has a GPU of its own."""
 
     gpus: int
     notes: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def allot(computers: Sequence[str], places: Sequence[str]) -> Allotment:
 
 
 def _count_named(visible: str) -> int:
-    """Return the number of devices that a list names; those after the first -1 are hidden.
+    """Return the number of devices in a list such as "0,2"; those after the first -1 are hidden.
 
     >>> [_count_named(text) for text in ("", "-1", "0", "2,3", "1,-1,0")]
     [0, 0, 1, 2, 1]

@@ -7,7 +7,7 @@ Each launcher has its own environment variables. Here they are translated to tho
     mpirun      OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE                        OMPI_COMM_WORLD_LOCAL_RANK
 
 MASTER_ADDR and MASTER_PORT are the address of rank 0. If they are not set, it is the first host of SLURM's node list,
-or 127.0.0.1 if all ranks are on this computer, with a port derived from the number of the job.
+or 127.0.0.1 if all ranks are on this computer, with a port derived from the job number.
 
 Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; mpirun(1), "Exported Environment Variables".
 """
@@ -33,9 +33,9 @@ def variables(given: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def _slurm(given: Mapping[str, str]) -> dict[str, str]:
-    """Translate the variables of a task of srun.
+    """Return torchrun's variables for a task of srun, or {} for any other process.
 
-    A batch script has most of them too, as if it were task 0, but it is not a task: SLURM_STEP_ID tells them apart. A
+    A batch script has most of srun's variables too, as if it were task 0, but SLURM_STEP_ID tells the two apart. A
     single task, such as an interactive shell, is not a rank either.
     """
     size = int(given.get("SLURM_STEP_NUM_TASKS") or given.get("SLURM_NTASKS") or 1)
@@ -49,7 +49,10 @@ def _slurm(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _open_mpi(given: Mapping[str, str]) -> dict[str, str]:
-    """Translate the variables that mpirun sets. They do not tell where rank 0 is, unless all ranks are here."""
+    """Return torchrun's variables for a rank of mpirun, or {} for any other process.
+
+    mpirun does not say where rank 0 is, unless all ranks are on this computer.
+    """
     rank, size, local, here = (
         given.get(f"OMPI_COMM_WORLD_{name}") for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")
     )
@@ -72,6 +75,6 @@ def _rank(given: Mapping[str, str], rank: str, size: int, local: str, master: st
 
 
 def first_host(nodes: str) -> str:
-    """Return the first host of a SLURM node list: node01 for "node[01-03,7],other", which `scontrol` would expand."""
+    """Return the first host of an abbreviated SLURM node list: node01 for "node[01-03,7],other"."""
     first = re.findall(r"^(?:[^,\[]|\[[^\]]*\])*", nodes)[0]
     return re.sub(r"\[([^\],-]*)[^\]]*\]", r"\1", first)

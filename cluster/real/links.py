@@ -60,8 +60,8 @@ class Slot:
 class PeersGone(Exception):
     """No rank that could send the awaited message is connected any more.
 
-    `lost` are the ranks that closed without an end of stream. `unreadable` tells what was wrong with the data of the
-    first one, "" if its connection just closed.
+    `lost` are the ranks that closed without an end of stream. `unreadable` says what was wrong with the data of the
+    first one; it is "" if its connection just closed.
     """
 
     def __init__(self, lost: list[int], unreadable: str = ""):
@@ -114,9 +114,9 @@ class Links:
         return sum(frames for peer, frames in self._received.items() if self.state[peer] != LOST)
 
     def emulate(self, network: EmulatedNetwork, zero: float, patience: float = 0.0) -> None:
-        """From now on, deliver messages that carry a time when `network` would.
+        """From now on, deliver a message that carries a time at the moment when `network` would deliver it.
 
-        The run began at `zero` of the monotonic clock. A message that is read less than `patience` seconds late counts
+        The run began at `zero` on the monotonic clock. A message that is read less than `patience` seconds late counts
         as having arrived on time.
         """
         with self.news:
@@ -148,7 +148,7 @@ class Links:
             writer.flush(number)
 
     def note_sender(self, slot: Slot) -> None:
-        """Note that the message in `slot` was received; `RestartableLinks` wants to know."""
+        """Called when the message in `slot` has been received. Does nothing here; `RestartableLinks` overrides it."""
 
     def slot(self, src: int | None, channel: Channel) -> Slot:
         """Post a receive from `src` (None: from any rank). Slots are filled in the order of posting."""
@@ -195,7 +195,7 @@ class Links:
         return True
 
     def withdraw(self, slot: Slot) -> None:
-        """Withdraw a receive that has failed, so that the next message is for the next receive."""
+        """Withdraw a receive that has failed, so that the next message goes to the next receive."""
         with self.news:
             if self.is_pending(slot):
                 self._slots[slot.channel].remove(slot)
@@ -282,7 +282,7 @@ class Links:
             self.news.notify_all()
 
     def _hold(self, due: float, event: Callable[[float], None]) -> None:
-        """Schedule `event(due)` for the time `due` of the run's clock."""
+        """Schedule `event(due)` for the time `due` on the run's clock."""
         heapq.heappush(self._held, (due, self._serial(), event))
         if self._held[0][2] is event:
             self.news.notify_all()  # it comes first, so waiting threads must wake earlier
@@ -298,10 +298,10 @@ class Links:
         return FOREVER
 
     def _await(self, seconds: float) -> None:
-        """Wait for news, at most until an event is due in `seconds`.
+        """Wait for news, at most until the next event is due, in `seconds`.
 
-        A sleeping thread wakes up tens of microseconds late, more on some machines than on others. It therefore sleeps
-        shorter by the median of this delay, which is tracked in small steps, and then watches the clock.
+        A sleeping thread wakes up tens of microseconds late, more on some machines than on others. Its sleep is
+        therefore cut short by the median of this delay, which is tracked in small steps; then it watches the clock.
         """
         began, nap = time.monotonic(), seconds - self._lead
         if nap <= 0:
@@ -312,7 +312,7 @@ class Links:
             self._lead = min(max(self._lead + math.copysign(STEP, late - self._lead), 0.0), MOST_LEAD)
 
     def _enter(self, channel: Channel, envelope: Envelope, row: int, reaches: float) -> None:
-        """Pass a message through this rank's port, which its first byte has reached."""
+        """Pass a message through this rank's port, once its first byte has reached the port."""
         assert self.network  # without one no event is due
         arrives = self.network.enter(envelope.src, nbytes(envelope.x), reaches)
         self._hold(arrives, partial(self._arrive, channel, envelope, row))

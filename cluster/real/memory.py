@@ -56,7 +56,7 @@ class MappedVector:
         _charge(3 * np.asarray(delta).nbytes)
 
     def _add_atomically(self, delta: np.ndarray, where: Any) -> None:
-        """Add `delta` without losing additions of other ranks, in one call for a slice or else row by row."""
+        """Add `delta` without losing other ranks' additions: a contiguous slice in one call, otherwise row by row."""
         target, delta = self.vector[where], np.ascontiguousarray(delta, self.vector.dtype)
         if delta.shape != target.shape:
             delta = np.broadcast_to(delta, target.shape).copy()
@@ -161,7 +161,7 @@ def forget(descriptor: int, path: str) -> None:
 
 
 def computer() -> str:
-    """Return an identifier of this computer: a text that is equal for processes that can share memory."""
+    """Return a text that identifies this computer: it is equal for processes that can share memory."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             boot = file.read().strip()

@@ -12,7 +12,7 @@ from types import FrameType
 
 
 def end_when_closed(pipe: int) -> None:
-    """Ask the kernel (Linux) to end this process when the other end of `pipe`, to which nobody writes, is closed."""
+    """Ask the kernel (Linux) to end this process when the other end of `pipe`, which is never written to, is closed."""
     import fcntl
 
     signal.signal(signal.SIGIO, signal.SIG_DFL)

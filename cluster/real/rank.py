@@ -44,7 +44,7 @@ def enter(
     local: int | None = None,
     store: Any = None,
 ) -> tuple[RealComm, gpus.Allotment | None]:
-    """Connect to the other ranks. Return the communicator of all ranks, and the GPUs of a run that asks for them.
+    """Connect to the other ranks. Return the communicator of all ranks, and the GPUs of the run if it asks for any.
 
     `exchange(x)` returns the x of every rank. `host` is the address at which others reach this rank, `local` its number
     among the ranks of its computer, and `store` a store of torch.distributed that all ranks share, if there is one
@@ -96,7 +96,7 @@ def enter(
 
 
 def _start(comm: RealComm, network: Network | None, device: Device | None, faults: Faults) -> None:
-    """Start the run's clock, and the emulation that depends on it."""
+    """Start the run's clock, and the emulation, which needs it."""
     state = comm._state
     made = None if network is None else emulate(comm, network)
     _start_clock(comm)
@@ -107,7 +107,7 @@ def _start(comm: RealComm, network: Network | None, device: Device | None, fault
 
 
 def _start_clock(comm: RealComm) -> None:
-    """Agree on time zero: exactly on one computer, to within the skew of a barrier on several."""
+    """Agree on time zero: exactly on one computer, and to within the skew of a barrier on several."""
     quiet, clock = comm._without_log(), time.monotonic
     quiet.barrier()
     zero = time.monotonic()
@@ -132,9 +132,9 @@ def leave(comm: RealComm) -> list[str]:
 
 
 def crash_at(at: float, comm: RealComm, finished: Callable[[], bool], report: Callable[[], Any]) -> None:
-    """Kill this process at the time `at` of the run's clock, once `report()` has sent what it recorded.
+    """Kill this process at the time `at` on the run's clock, once `report()` has sent what it recorded.
 
-    Nothing happens if the rank has finished by then, i.e. if `finished()` returns True.
+    Do nothing if the rank has finished by then, i.e. if `finished()` returns True.
     """
 
     def crash() -> None:

@@ -51,8 +51,8 @@ class RankState:
 class RankStatus:
     """What a rank is doing, as it reports it to the parent.
 
-    It is stuck if only a message of another rank can wake it. If all ranks are stuck, and as many frames were received
-    as were sent, the run is deadlocked.
+    It is stuck if only a message from another rank can wake it. If all ranks are stuck, and as many frames were
+    received as were sent, the run is deadlocked.
     """
 
     stuck: bool
@@ -63,18 +63,18 @@ class RankStatus:
 
     @property
     def is_finished(self) -> bool:
-        """True if it has given its result."""
+        """True if the rank has returned its result."""
         return self.since == math.inf
 
 
 def wait_of(rank: int, waiting: tuple) -> Wait:
-    """Return the Wait of a rank, given its `RankState.waiting`."""
+    """Return `RankState.waiting` of a rank as a Wait."""
     since, slot, collective, src, tag = waiting
     return Wait(rank, "the others" if slot is None else "any rank" if src is None else src, since, collective, tag)
 
 
 def unread(rank: int, left: list[tuple]) -> list[str]:
-    """Return one sentence per sender and tag about the messages `left` unread, given as (src, (group, tag))."""
+    """Return one sentence per sender and tag about unread messages; `left` has (src, (group, tag)) of each."""
     counts = Counter((src, tag) for src, (_, tag) in left)
     return [
         f"rank {rank} never read {n} message{'s' if n > 1 else ''} from rank {src}, tag {tag}"

@@ -43,7 +43,7 @@ _WELCOME = struct.Struct("<qq")  # process and file descriptor of the memory wit
 
 @dataclass(frozen=True)
 class Past:
-    """What a restarted rank continues, as known to the parent when the predecessor was lost."""
+    """What a restarted rank continues from: all that the parent knew when its predecessor was lost."""
 
     zero: float  # the run's start on the machine's monotonic clock
     back: float  # s of the run's clock at which it should return
@@ -101,9 +101,9 @@ class RestartableLinks(Links):
         return super().close()
 
     def welcome(self, peer: int, born: float, link: socket.socket) -> None:
-        """Replace `peer` by the process at `link`, which started at time `born`.
+        """Replace `peer` by the process at the other end of `link`, which started at time `born`.
 
-        First wait until all data of its predecessor has been read.
+        First, wait until all data of its predecessor has been read.
         """
         ports = -1 if self.network is None else self.network.descriptor
         with self.news:
@@ -131,7 +131,7 @@ class Door(Listener):
     """Accepts the connections of restarted ranks at `address`."""
 
     def open(self, links: RestartableLinks) -> None:
-        """Start to accept connections, in threads."""
+        """Start accepting connections, in background threads."""
         Thread(target=self._attend, args=(links,), daemon=True, name="door").start()
 
     def _attend(self, links: RestartableLinks) -> None:
@@ -168,7 +168,7 @@ def enter_again(
 ) -> tuple[RealComm, None]:
     """Take the place of a lost rank at the time of its restart. Return what `cluster.real.rank.enter` returns.
 
-    `exchange(x)` gives x, which contains the address of this rank's door, to the parent and returns the Whereabouts.
+    `exchange(x)` sends x, which contains the address of this rank's door, to the parent and returns the Whereabouts.
     """
     sleep_until(past.zero + past.back)
     door, place = Door(host), memory.computer()

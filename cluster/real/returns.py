@@ -11,7 +11,7 @@ from tracing import HELD, IDLE
 
 
 class Returns:
-    """The planned returns of a run. `back` gives the time of each, by rank, in s of the run's clock.
+    """The planned returns of a run. `back` maps ranks to the times of their returns, in s on the run's clock.
 
     `start(rank, event_log, past)` starts the process of a returning rank, given the event log of its predecessor, and
     returns the process and the pipe to it.
@@ -40,7 +40,7 @@ class Returns:
     def come(self, rank: int, offers: dict[int, tuple], closed: set[int]) -> Whereabouts:
         """Return what a restarting rank needs to reconnect.
 
-        These are the address of every rank that is up, taken from `offers`, and the ranks that may still crash.
+        That is the address of every rank that is up, taken from `offers`, and the ranks that may still crash.
         """
         failure = self.away.pop(rank)
         self.awaited.discard(rank)

@@ -1,4 +1,4 @@
-"""Signals that end a run. They are recorded and polled, since an exception that can be raised anywhere does harm.
+"""Signals that end a run. They are recorded and polled: an exception that can be raised anywhere would do harm.
 
 If KeyboardInterrupt is raised while a process is being started, it leaves an unknown process behind and may end the
 fork server. If it is raised in a destructor, Python drops it and the run continues.
@@ -15,7 +15,7 @@ TERMINAL_CLOSED = getattr(signal, "SIGHUP", None)  # None on Windows
 
 
 def stop_signals() -> list[int]:
-    """Return the signals that end a run: Ctrl-C, SIGTERM and, unless `nohup` ignores it, that of a closed terminal."""
+    """Return the signals that end a run: SIGINT, SIGTERM and, except under `nohup`, SIGHUP (a closed terminal)."""
     closed = [TERMINAL_CLOSED] if TERMINAL_CLOSED and signal.getsignal(TERMINAL_CLOSED) is not signal.SIG_IGN else []
     return [signal.SIGINT, signal.SIGTERM, *closed]
 
@@ -47,7 +47,7 @@ def catch_signals(*numbers: int) -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def interrupt_at_once() -> Iterator[None]:
-    """Make the first signal that `catch_signals` catches raise KeyboardInterrupt in this block, which does not poll.
+    """Raise KeyboardInterrupt at the first signal that `catch_signals` catches in this block, which does not poll.
 
     Building a workload may take long, or forever if a user's own file loops, and there is no result to keep.
     """
@@ -66,9 +66,9 @@ def interrupt_signals() -> list[signal.Signals]:
 
 @contextmanager
 def raise_interrupts() -> Iterator[None]:
-    """Make Ctrl-C raise KeyboardInterrupt in this block, so that it can tidy up, even if it would end the process.
+    """Make Ctrl-C raise KeyboardInterrupt in this block, so that it can tidy up.
 
-    It would while a command line loads, to avoid a traceback from an import.
+    While a command line loads, Ctrl-C ends the process at once instead, to avoid a traceback from an import.
     """
     ends = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     if ends:

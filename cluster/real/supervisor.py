@@ -43,7 +43,7 @@ class Supervisor:
     """The parent's side of one run.
 
     With `fragile`, every lost rank ends the run, since an all-reduce by NCCL would wait for that rank until the
-    timeout. A rank of `returns` that crashes is not lost but away: a new process returns in its place.
+    timeout. A rank of `returns` that crashes is not lost but away: a new process will take its place.
     """
 
     def __init__(
@@ -246,7 +246,7 @@ class Supervisor:
             )
 
     def _look(self) -> None:
-        """Every PERIOD, report progress (or the phase, before the run's clock starts) and look for a deadlock."""
+        """Once per PERIOD, report progress (before the run's clock starts, the phase) and look for a deadlock."""
         now = time.monotonic()
         if now - self.told < PERIOD:
             return
@@ -273,7 +273,7 @@ class Supervisor:
                 self._fail(deadlock(waits, self.returns.notes.values()))
 
     def _end(self) -> None:
-        """Collect the last reports of the ranks, then kill and join all of them, even if this is interrupted."""
+        """Collect the ranks' last reports, then kill and join all ranks, even if interrupted meanwhile."""
         self.over = True
         try:
             for pipe in self.pipes:

@@ -119,7 +119,7 @@ class StoppableReporter(Reporter):
         self._thread = thread
 
     def start(self, comm: RealComm) -> None:
-        """Start to report, and make the thread stoppable."""
+        """Start reporting, and make the thread stoppable."""
         self._thread.begin(comm)
         super().start(comm)
 

@@ -138,7 +138,7 @@ def _set_defaults(variables: dict[str, str]) -> None:
 
 
 def _is_recorded(comm: RealComm, store: Any) -> bool:
-    """Return whether rank 0 knows of this rank's failure, or still runs without it; then rank 0 reports for all ranks.
+    """Return whether rank 0 will report for all ranks: it knows of this rank's failure, or still runs without it.
 
     The store is queried from a thread, because a disconnected store never answers and its timeout does not fire either.
     """
@@ -179,7 +179,7 @@ def _send_outcome(comm: RealComm, result: Any, failure: Failure | None) -> None:
 
 
 def _gather(comm: RealComm, result: Any, failure: Failure | None, interrupts: _Interrupts) -> Outcome:
-    """Collect the event logs and results of all ranks that still arrive."""
+    """Return the outcome of all ranks, from the event logs and results that still arrive at rank 0."""
     links, others = comm._state.links, range(1, comm.size)
     merged, results = MergedEventLogs(comm.size), [result] + [None] * len(others)
     merged.add(0, comm.event_log.take())
@@ -216,9 +216,9 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None, interrupts: _I
 
 
 class _Interrupts:
-    """Turns SIGTERM (by which torchrun stops its ranks), Ctrl-C and a closed terminal into a KeyboardInterrupt.
+    """Turns SIGTERM (by which torchrun stops its ranks), Ctrl-C and a closed terminal into one KeyboardInterrupt.
 
-    That is while `raising` is set. A signal that arrives while logs are collected interrupts nothing, and sets `late`.
+    This happens while `raising` is set. A later signal, while logs are collected, only sets `late`.
     """
 
     def __init__(self):
