@@ -70,7 +70,7 @@ def guess(workload: Workload, models: Sequence[Model]) -> Guesses | None:
 
 
 def _kind(workload: Supervised) -> str:
-    """Return which kind of guesses the workload has, "" if none."""
+    """Return the kind of guesses for the workload's samples, "" if it has no samples to show."""
     if workload.model.outputs[:-1]:
         return "text" if workload.labels and workload.classifies else ""
     if workload.image:

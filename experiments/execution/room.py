@@ -27,8 +27,9 @@ def check(experiment: Experiment, workload: Workload) -> None:
 def bytes_needed(experiment: Experiment, workload: Workload) -> int:
     """Return the least number of bytes a run needs: its workers' models plus FIXED.
 
-    These are the first and the last model, a gradient, and the model being evaluated. In fact one worker takes ten
-    models, and four workers of synchronous SGD thirteen. Batches, activations and optimizers are not counted.
+    These are the first and the last model, a gradient, and the model being evaluated. In practice, one worker
+    takes ten models, and four workers of synchronous SGD take thirteen. Batches, activations and optimizers are not
+    counted.
     """
     whole = experiment.workers / experiment.method.split(experiment.workers, experiment.knobs).parameters
     return int((FIXED + whole) * workload.parameters * np.dtype(experiment.precision).itemsize)

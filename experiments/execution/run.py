@@ -99,7 +99,7 @@ def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
 
 
 def _clock() -> float:
-    """Return how long this process has worked, in s, not counting the compilation of kernels."""
+    """Return the time on a clock that stops while kernels are compiled, in s."""
     return time.perf_counter() - compiling.seconds()
 
 
@@ -118,7 +118,7 @@ def _observer(experiment: Experiment, workload, on_progress: Callable[[Progress]
 
 
 def check(experiment: Experiment, here: bool = True, asked: Conditions | None = None):
-    """Return the workload, built. Raise ValueError if the experiment cannot run, with `here` on this machine.
+    """Return the built workload. Raise ValueError if the experiment cannot run at all or, with `here`, on this machine.
 
     `asked` are its conditions, if the caller has already read them.
     """
@@ -258,7 +258,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
 
 
 def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end: float) -> list[Model]:
-    """Return the models to evaluate: the first, reported ones evenly spread, and the final one."""
+    """Return the models to evaluate: the initial one, evenly spaced reported ones, and the final one."""
     event_logs, d = outcome.event_logs, workload.parameters
     chosen = evaluations.evenly(evaluations.complete(event_logs, over=True), experiment.evaluations)
     reported = [model for index in chosen if (model := evaluations.assemble(event_logs, index, d))]

@@ -27,7 +27,7 @@ def run(
 
     `on_line(rank, line)` gets what ranks print, `on_progress(event_logs, seconds)` how far they are in virtual time.
     `stop` ends the run early, with status "cancelled". Raise ValueError if the source is not Python, or if the script
-    starts ranks and has not done so.
+    contains a call that starts ranks, but ends without having started any.
     """
     from cluster.torch.launch import Recorded  # with torch, which takes seconds to import
     from cluster.torch.script import run_script

@@ -1,4 +1,4 @@
-"""Trial: compute one gradient of two samples before promising that an experiment trains."""
+"""Trial: compute one gradient of two samples, to find out whether an experiment can train."""
 
 import math
 

@@ -45,7 +45,10 @@ class Piece(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A grid of `cells` cells, each `wide` columns, over `makespan`; ops end in `gap` blanks, `named` or by letter."""
+    """How time maps to columns: `cells` cells, each `wide` columns, cover `makespan`.
+
+    An op's last `gap` columns are blank. Ops are written with their names if `named`, else as one letter per column.
+    """
 
     makespan: float
     cells: int
@@ -98,7 +101,11 @@ def pieces(study: Study) -> Iterator[Piece]:
 
 
 def _grid(drawn: list[Piece], latency: float, makespan: float, width: int) -> Grid:
-    """Return the first grid that fits: with gaps, without, wide enough for names, or the last two continued below."""
+    """Return the most readable grid that fits.
+
+    Tried in turn: cells of one unit of time with gaps between ops, without gaps, columns that are fractions of the
+    makespan, the last two continued below, and letters instead of names.
+    """
     unit = _unit([piece.end - piece.start for piece in drawn] + [latency] * (latency > 0))
     cells = round(makespan / unit)
     loose, close = (
@@ -123,7 +130,7 @@ def _unit(times: list[float]) -> float:
 
 
 def _named(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, str]]]:
-    """Return a (letter, kind) for each rank and column, with the names of ops; the kind gives the colour."""
+    """Return a (letter, kind) for each rank and column, which spell the names of ops; the kind gives the colour."""
     idle = ("." * max(1, grid.wide - grid.gap)).ljust(grid.wide) * grid.cells
     lanes = [[(letter, "") for letter in idle] for _ in range(ranks)]
     for piece in drawn:
@@ -154,7 +161,7 @@ def _squeezed(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str
 
 
 def _ruler(grid: Grid, first: int, last: int) -> str:
-    """Return the ruler of columns `first` to `last`: round times above their columns."""
+    """Return the ruler above columns `first` to `last`: round times, each at its column."""
     scale = grid.cells * grid.wide / grid.makespan
     power = 10.0 ** (math.floor(math.log10(grid.makespan)) - 2)
     for step in (factor * power * 10**more for more in range(4) for factor in (1, 2, 5)):

@@ -98,7 +98,7 @@ def ticks(least: float, most: float, count: int = TICKS) -> list[float]:
 
 
 def _known(px: np.ndarray, py: np.ndarray) -> list[tuple[float, float]]:
-    """Return the finite points, clipped to near the plot, since viewers do not draw very large numbers."""
+    """Return the finite points. Those far outside the plot are moved closer: viewers cannot draw very large numbers."""
     there = np.isfinite(px) & np.isfinite(py)
     return list(zip(px[there].tolist(), py[there].clip(-HIGH, 2 * HIGH).tolist(), strict=True))
 

@@ -1,4 +1,4 @@
-"""A timeline as SVG without a browser: the window that the workbench opens first, from the frame of its canvas.
+"""A timeline as SVG, made without a browser from the frame of its canvas: the window that the workbench opens first.
 
 One lane per rank, one bar per span, an arrow per message, and flags for events: static and on white, for papers and
 slides. For animation and interaction, see canvases/timeline.js.
@@ -32,7 +32,7 @@ def timeline_svg(run: Run) -> str:
 
 
 def timeline_file(packed: bytes) -> str:
-    """Return the timeline of a frame for the browser as the text of an SVG file."""
+    """Return the timeline in a packed frame as the text of an SVG file."""
     frame, columns = unpack(packed)
     body = "".join(_body(frame, *(unpack(columns[name].tobytes()) for name in ("timeline", "messages"))))
     height = TOP + PITCH * len(frame["lanes"]) + AXIS + FOOT

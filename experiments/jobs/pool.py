@@ -92,9 +92,9 @@ class Pool:
     def submit(self, owner: str, work: Experiment | JobSpec) -> str:
         """Submit `work` for `owner`, unless its result is stored; return the job's id, which is the work's key.
 
-        The owner's other job, if any, is given up. If the queue is full, a job of the reader with most jobs makes way.
-        Raise ValueError if that is this reader, if nobody has more than one, or if an experiment names files of this
-        machine, since it may have come from anywhere.
+        The owner's other job, if any, is given up. If the queue is full, a job of the reader with the most jobs makes
+        way. Raise ValueError if that is this reader, if nobody has more than one, or if an experiment names files of
+        this machine, since it may have come from anywhere.
         """
         if isinstance(work, Experiment) and work.files:
             raise ValueError(
@@ -327,7 +327,7 @@ class Pool:
     # with the lock held, by any thread
 
     def _make_room(self, reader: str) -> None:
-        """If the queue is full, drop a job of the reader who has most in it. Raise ValueError if there is none to drop.
+        """If the queue is full, drop a job of the reader with the most jobs. Raise ValueError if none can be dropped.
 
         A job for which a slot is free does not count as queued, even if the pool's thread has not started it yet.
         """

@@ -55,13 +55,13 @@ class JobSpec:
         return f"{self.kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def place(self, root: str | Path, source: str = "") -> Path:
-        """Return where the result of `version` of the source is kept, by default of the one on disk."""
+        """Return where the result is kept for this version of the source, by default the version on disk."""
         path = ROOT / f"{KINDS[self.kind].replace('.', '/')}.py"
         version = hashlib.sha256((source or source_version()).encode() + path.read_bytes()).hexdigest()[:8]
         return Path(root) / f"{self.key()}-{version}"
 
     def find_result(self, root: str | Path, source: str = "") -> Path | None:
-        """Return where the result of this version of the source is stored, or None if it is missing or damaged."""
+        """Return where the result for this version of the source is stored, or None if it is missing or damaged."""
         place = self.place(root, source)
         return place if place.is_dir() and not sealed.altered_files(place) else None
 
@@ -85,7 +85,7 @@ class JobSpec:
 
 
 def following(run: Run, is_recorded: bool = False) -> JobSpec | None:
-    """Return the job that the process of this run should do next, since everything it needs is loaded there, or None.
+    """Return the job that follows from `run`, or None. The same process does it, since all it needs is loaded there.
 
     A run that `is_recorded` needs no replay, so its job follows however long the run took.
     """

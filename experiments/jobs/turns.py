@@ -81,9 +81,9 @@ class Turns:
 def job_to_drop(waiting: Sequence[J], asking: str) -> J | None:
     """Return the job that gives up its place in a full queue to `asking`; None if that reader already has a fair share.
 
-    It is the last job of the reader who has most, unless `asking` would then have as many. If everybody has one and
-    `asking` has none, it is the last job of the address with most: an address that poses as a hundred readers keeps
-    nobody out.
+    It is the last job of the reader with the most jobs, unless `asking` would then have as many. If everybody has one
+    and `asking` has none, it is the last job of the address with the most: an address that poses as a hundred readers
+    keeps nobody out.
     """
     own = [job for job in waiting if len(job.readers) == 1]  # a job that others also wait for stays
     whose = [next(iter(job.readers)) for job in own]
@@ -95,6 +95,6 @@ def job_to_drop(waiting: Sequence[J], asking: str) -> J | None:
 
 
 def _last_of_most(jobs: Sequence[J], names: Sequence[str], mine: int) -> J | None:
-    """Return the last job of the reader who has the most, if that is at least two more than `mine`."""
+    """Return the last job of the name with the most jobs, if it has at least two more than `mine`."""
     name, most = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     return [job for job, its in zip(jobs, names, strict=True) if its == name][-1] if most > mine + 1 else None

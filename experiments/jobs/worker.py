@@ -64,7 +64,7 @@ def limit(spec: dict[str, Any]) -> None:
 
 
 class StatusWriter:
-    """Writes the lines. Anything else printed in this process goes to stderr, so that it cannot disturb them."""
+    """Writes the status lines. All other output of this process goes to stderr, so that it does not mix with them."""
 
     def __init__(self) -> None:
         self.out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
@@ -115,7 +115,7 @@ def within_bound(spec: dict[str, Any]) -> Iterator[None]:
 
 
 def rehearse() -> None:
-    """Run and store two steps of the default experiment, which loads imports and kernels for the next job."""
+    """Run and store two steps of the default experiment, so that imports and kernels are loaded for the next job."""
     from experiments.jobs.spec import RECORDING
     from experiments.runs import store
     from experiments.specification.experiment import Experiment

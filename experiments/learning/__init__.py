@@ -1,6 +1,6 @@
 """How a run learned: the path of its models, the loss around it, and the classes it separates.
 
-trajectory.py   a task that also records the models that pass through it; the path of a run, from its replay
+trajectory.py   a task that also records the models that pass through it, and the models recorded in a run
 plane.py        the plane of the path's two main directions, and the loss on it
 recording.py    the recording of a run while it trains, if that costs little
 boundary.py     the classes that the reported models assign to a grid of points

@@ -56,7 +56,7 @@ def snapshots(workload: Supervised, run: Run, models: Sequence[Model]) -> Bounda
 
 
 def _cells(y: np.ndarray) -> np.ndarray:
-    """Return class and certainty of scores y, (n, classes), together in one byte each."""
+    """Return the class and certainty of each row of scores y, (n, classes), packed into one byte."""
     classes = y.shape[1]
     with np.errstate(all="ignore"):
         best = 1 / np.exp(y - y.max(1, keepdims=True)).sum(1)

@@ -109,7 +109,7 @@ Row = tuple[int, float, int]  # rank, or the number of ranks for the model; seco
 
 
 def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Row]:
-    """Return the places of the workers and, if one rank reports the model or several its parts, of the model."""
+    """Return the rows of the workers' models and of the shipped model, unless several ranks report replicas of it."""
     training = {one.rank for one in trajectory.sightings if one.what == GRADIENT}
     rows = [
         (one.rank, one.seconds, one.place)
@@ -126,7 +126,7 @@ def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Ro
 
 
 def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[list[Row], np.ndarray]:
-    """Return the model's rows and points if several ranks report a replica of it; a point is the replicas' mean.
+    """Return the shipped model's rows and points if several ranks report replicas of it: a point is their mean.
 
     Their places follow those of `points`. A rank that was lost, and so returned nothing, counts in the mean until its
     last report.
@@ -148,7 +148,7 @@ def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[l
 
 
 def _until(path: list[Row], blown: float) -> float:
-    """Return the time until which the path is in the picture, late enough for two places, which a plane needs."""
+    """Return the time at which the path leaves the picture, but not before it has the two places that a plane needs."""
     first = {place for _, seconds, place in path if seconds <= blown}
     if len(first) > 1:
         return blown

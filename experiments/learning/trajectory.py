@@ -135,7 +135,7 @@ def watch_worker(worker: Callable[[Any, Any, Any], Any], trajectory: Trajectory)
 
 
 class Arrow(NamedTuple):
-    """A stale update: from the place of the model its gradient was computed at to that of the model it changed."""
+    """A stale update, as an arrow from the model whose gradient was computed to the model that was changed."""
 
     seconds: float
     start: int
