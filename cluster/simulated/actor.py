@@ -25,7 +25,7 @@ class Actor:
         self.inbox: Delivery | None = None  # the message for which it was woken
 
     def happen(self, time: float) -> Actor:
-        """Continue. An actor in the event queue is the event that wakes it."""
+        """Return this actor, which can continue: an actor in the event queue is the event that wakes it."""
         return self
 
     def wait_until(self, time: float) -> None:
@@ -44,7 +44,7 @@ class Actor:
         self.now += seconds
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Advance by the price of a kernel. In the background this does not take time of the rank."""
+        """Advance by the price of a kernel. In the background, this takes none of the rank's time."""
         self.rank.event_log.flops += flops
         self.now += self.rank.sim.device.seconds(flops, nbytes) * self.rank.slowness()
 

@@ -12,8 +12,8 @@ Here r is the time of one cell, not that of all writes of a step. A core perform
 waits until its cache line has been taken from the other core. So r is `TAKEN` for the numbers in the first line that a
 sparse step accesses, twice that for the second line, and so on.
 
-This differs if threads access all lines in every step, as with dense gradients. They wait for each other's lines, and
-are probably coupled: side by side for a long time, or not at all. The share that two real threads lose then hardly
+It is different if threads access all lines in every step, as with dense gradients. They wait for each other's lines,
+and are probably coupled: side by side for a long time, or not at all. The share that two real threads lose then hardly
 depends on the length of the vector: it is 4 to 14 % on average over all sessions, so r is `MEETING`, a constant
 fraction of T. Single sessions differ by a factor of up to forty: the same bowl of 100 numbers lost 0.7 and 28 %.
 
@@ -35,7 +35,7 @@ TAKEN = 4.3e-9  # s that each cache line of a sparse step adds to the time from 
 
 
 class VectorPiece:
-    """A piece of a vector that is accessed as a whole. `before` has its numbers from before the last addition."""
+    """A piece of a vector that is accessed as a whole. `before` holds its numbers before the last addition."""
 
     __slots__ = ("before", "loaded", "nbytes", "numbers", "place", "stored", "vector", "written")
 
@@ -45,7 +45,7 @@ class VectorPiece:
         self.written, self.loaded, self.stored = 0, -np.inf, -np.inf  # the number of writes; the last load and store, s
 
     def read(self, *copies: np.ndarray) -> int:
-        """Copy the piece into vectors of a step. Return its version, for `count`."""
+        """Copy the piece into a step's vectors. Return its version, for `count`."""
         for copy in copies:
             copy[self.place] = self.vector
         return self.written
@@ -63,8 +63,8 @@ class VectorPiece:
     def store(self, old: np.ndarray, new: np.ndarray, began: float, read: float, writing: float, stored: float) -> int:
         """Add `new - old`. Return the number of additions lost, this rank's or others'.
 
-        Times of the step, in s: when it began, when it had read everything, when it began to write this cell, and when
-        it stored it.
+        The other arguments are times of the step, in s: when it began, when it had read everything, when it began to
+        write this cell, and when it stored it.
         """
         loaded = max(stored - MEETING * (stored - began), read)
         meet = self.loaded < stored and self.stored > loaded
@@ -91,7 +91,7 @@ class Coordinates:
         self.numbers, self.nbytes = len(place), LINE * len(place)
 
     def read(self, *copies: np.ndarray) -> np.ndarray:
-        """Copy the coordinates into vectors of a step. Return their versions, for `count`."""
+        """Copy the coordinates into a step's vectors. Return their versions, for `count`."""
         values = self.vector[self.place]
         for copy in copies:
             copy[self.place] = values
@@ -141,16 +141,16 @@ def _change(now, old, new):
 
 @on_disk(_change)
 def change(now, old, new):
-    """Set `now` to now + (new - old), all (n,); where `now` equals `old`, exactly to `new`."""
+    """Add `new - old` to `now`, all (n,). Where `now` equals `old`, set it to exactly `new`."""
     for v in range(now.size):
         now[v] = new[v] if now[v] == old[v] else now[v] + (new[v] - old[v])
 
 
 @on_disk()
 def store_piece(vector, before, old, new, meet, last):
-    """Add `new - old` to `vector`, all (n,); the last addition to the vector was made to `before`.
+    """Add `new - old` to `vector`, all (n,). `before` holds the vector before the last addition.
 
-    If both additions overlap (`meet`), one is lost: the other one if this one is stored `last`, else this one.
+    If the two additions overlap (`meet`), one is lost: the other one if this one is stored `last`, else this one.
     """
     if last and meet:
         vector[:] = before

@@ -1,8 +1,8 @@
 """Record the operations of a collective once, then only time them.
 
 Which messages a ring sends depends on the number of ranks and the length of the vector, not on its values or on time.
-The collective in `cluster.collectives` is therefore run once on an ideal network while every rank records its sends,
-receives and kernels; that stays the only definition of the algorithm.
+The collective in `cluster.collectives`, which remains the only definition of the algorithm, is therefore run once on an
+ideal network, while every rank records its sends, receives and kernels.
 """
 
 from array import array
@@ -83,7 +83,7 @@ class Transcript:
 def _number_messages(transcripts: list[Transcript], prices: list[tuple]) -> Program:
     """Number all messages, sender by sender, and match each receive with its send.
 
-    Between two ranks, messages arrive in the order of sending.
+    Between two ranks, messages arrive in the order in which they were sent.
     """
     tables = [np.array(transcript.operations, np.int64).reshape(-1, 3) for transcript in transcripts]
     ranks = np.repeat(np.arange(len(tables)), [len(table) for table in tables])

@@ -200,7 +200,7 @@ class SimulatedComm:
         return self._routes.get(dst) or self._route(dst)
 
     def _route(self, dst: int) -> Route:
-        """Make the route to rank `dst`, and store it. A `send` calls this once per receiver: calls cost time."""
+        """Create the route to rank `dst` and store it, so that `send` makes this call only once per receiver."""
         self._check(dst)
         route = self._sim.ports.route(self.owner, self.rank, self._sim.ranks[self.members[dst]])
         self._routes[dst] = route
@@ -270,7 +270,7 @@ class SimulatedComm:
             rank.collective, event_log.busy = outer
 
     def _in_background(self, algorithm: Callable, x: np.ndarray, scale: float, priority: int) -> BackgroundAllReduce:
-        """Start an all-reduce, message by message, while the rank continues."""
+        """Start an all-reduce that sends its messages in the background, while the rank continues."""
         rank = self.owner
         rank.window = 0  # the rank shares its port with its background
         actor = Actor(rank, self._actor.now)

@@ -44,7 +44,7 @@ COMPILED: dict[Callable, Callable[..., Any]] = {
     collectives.reduce_scatter: _piece,
     collectives.barrier: _nothing,
 }
-"""The function that computes a rank's result of each collective from its vector and the sum over the ring."""
+"""For each collective, the function that computes a rank's result from its vector and the sum over the ring."""
 
 
 def can_compile(network: Network, faults: Faults) -> bool:
@@ -52,7 +52,7 @@ def can_compile(network: Network, faults: Faults) -> bool:
 
     It cannot handle ranks that crash or pause, nor links with a CPU cost per byte. It records a rank's messages in the
     order of sending, so with several ranks per node it needs a positive overhead: otherwise two messages can be sent at
-    the same time, and the trace orders those by delivery.
+    the same time, and the trace orders such messages by delivery.
     """
     overheads = network.within.overhead, network.between.overhead
     if not COMPILES or network.within.per_byte or network.between.per_byte:
@@ -61,7 +61,7 @@ def can_compile(network: Network, faults: Faults) -> bool:
 
 
 def can_run(comm: SimulatedComm, algorithm: Callable, args: tuple) -> bool:
-    """Return whether this collective can run compiled."""
+    """Return whether the compiled loop can run this collective."""
     return algorithm in COMPILED and comm._sim.compiles and (not args or type(args[0]) is np.ndarray)
 
 
@@ -130,7 +130,7 @@ class CompiledCollective:
         return self._result(x, self._total, self._pieces[number])
 
     def _add_up(self) -> None:
-        """Sum the vectors in the order of the ring, and release them."""
+        """Sum the vectors in the ring's order, and release them."""
         with meter_kernels(None):
             self._total = ring_sum(self._vectors, self._pieces)
             if self._scale != 1.0:
@@ -162,7 +162,7 @@ class CompiledCollective:
         self._sim.in_progress.remove(self)
 
     def halt(self) -> None:
-        """At the end of the run, record how far the ranks inside have come and for whom they wait."""
+        """At the end of the run, record how far the ranks inside have come and whom they wait for."""
         for number, rank in list(self._inside.items()):
             self._write(number)
             awaited = self._sim.compiled.ranks[rank.number]["awaited"]

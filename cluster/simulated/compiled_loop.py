@@ -20,7 +20,7 @@ AT_ONCE = 1 << 16  # events processed between two reports of progress
 
 
 class CompiledLoop:
-    """The ranks inside compiled collectives, and their events, which the loop represents in the event queue."""
+    """The ranks inside compiled collectives, and their events. The loop stands in for these in the event queue."""
 
     def __init__(self, queue: EventQueue, ports: Ports, size: int, tick: Callable[[], None]):
         self._queue, self._ports, self._tick = queue, ports, tick
@@ -39,7 +39,7 @@ class CompiledLoop:
         self._due: set[tuple[float, int]] = set()  # (time, serial) of its events that are in the event queue
 
     def reserve(self, program: Program, members: Sequence[int]) -> slice:
-        """Return a piece of `messages` and `rows` for a collective of these world ranks, with the routes filled in."""
+        """Return the slice of `messages` and `rows` for a collective of these world ranks, with routes filled in."""
         if program not in self._programs:
             self._programs[program] = len(self._operations)
             self._operations = np.concatenate((self._operations, program.operations))

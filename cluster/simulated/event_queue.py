@@ -55,7 +55,7 @@ class ScheduledCall:
 class EventQueue:
     """The pending events, and the time of the last one processed. `tick()` is called every 256 events.
 
-    `strand` is the type of what is suspended while it waits; see `cluster.strands`.
+    `strand` is the type of the strands that are suspended while they wait; see `cluster.strands`.
     """
 
     def __init__(self, tick: Callable[[], None], strand: Any = FASTEST):
@@ -69,7 +69,7 @@ class EventQueue:
         heappush(self._heap, (time, self.serial(), event))
 
     def call(self, time: float, function: Callable, *args: Any) -> None:
-        """Schedule a call of `function(*args)` for `time`."""
+        """Schedule the call `function(*args)` for `time`."""
         self.push(time, ScheduledCall(self.hub, function, args))
 
     def first(self) -> tuple[float, int]:
@@ -81,11 +81,11 @@ class EventQueue:
         return [(time, event) for time, _, event in self._heap if isinstance(event, kind)]
 
     def stand_in(self, time: float, serial: int, event: CompiledLoop) -> None:
-        """Schedule `event` on behalf of an event in its own queue, with that event's time and serial number."""
+        """Schedule `event` in place of an event in its own queue, with that event's time and serial number."""
         heappush(self._heap, (time, serial, event))
 
     def skip(self, now: float, serial: int) -> None:
-        """Continue from the time and the serial number that the events of such a queue have reached."""
+        """Continue from the time and the serial number that a compiled loop's own queue has reached."""
         self.now, self.serial = now, count(serial).__next__
 
     def run(self) -> None:

@@ -77,7 +77,7 @@ class Participant:
     def wait(self) -> None:
         """Block until this rank has the sum.
 
-        Raise ValueError if the ranks' vectors do not match, and RankLost if a rank is lost before.
+        Raise ValueError if the ranks' vectors do not match, and RankLost if a rank is lost before that.
         """
         actor, work, queue = self.comm._actor, self.work, self.comm._sim.queue
         if not work.done and not work.error and not self.lost_rank():
@@ -110,7 +110,7 @@ class Participant:
         return next((known[member] for member in self.comm.members if member in known), None)
 
     def report(self) -> None:
-        """Wake this rank if a loss has been reported to it, since it would wait forever."""
+        """Wake this rank if a loss has been reported to it, since it would otherwise wait forever."""
         if self.waiter and not self.work.done and not self.work.error and self.lost_rank():
             queue = self.comm._sim.queue
             queue.push(queue.now, self.waiter)
@@ -147,7 +147,7 @@ class FusedAllReduce:
 
     @classmethod
     def join(cls, comm: SimulatedComm, x: np.ndarray, scale: float, priority: int = 0) -> Participant:
-        """Let the rank of `comm` join at its current time. With a priority, the sum waits at the ports by priority."""
+        """Let the rank of `comm` join now. Return its part. With a priority, the sum waits at the ports in its turn."""
         sim = comm._sim
         sim.queue.sync(comm._actor)
         key, wanted = (comm.group, "all-reduce", comm._calls), (len(x), x.dtype, scale)
@@ -216,7 +216,7 @@ class FusedAllReduce:
         )  # breaks a reference cycle, which would keep the vectors until the run ends
 
     def _break_off(self, lost: float) -> None:
-        """Record that the ranks communicate until `lost`, when one of them is lost, and wait for it from then on."""
+        """Record that the ranks communicate until one of them is lost, at time `lost`, and from then on wait for it."""
         self.lost = lost
         for participant in self.participants:
             if participant.waiter:
@@ -234,7 +234,7 @@ class FusedAllReduce:
                 participant.comm.event_log.flops += prices[lengths]
 
     def _in_memory(self, total: Link, nbytes: float, scales: np.ndarray) -> tuple[list[float], list[tuple]]:
-        """Return when each rank has the sum that a computer forms in memory, in s, and one message row per rank."""
+        """Return when each rank has a sum formed in the computer's memory, in s, and one message row per rank."""
         size = len(self.participants)
         share = 2 * (size - 1) / size * nbytes
         ends = (self.last + total.latency + share / total.bandwidth + scales).tolist()

@@ -29,7 +29,7 @@ class SimulatedSend:
 
 
 class SimulatedReceive:
-    """A posted receive. Receives from the same rank with the same tag complete in the order of posting."""
+    """A posted receive. Receives from the same rank with the same tag complete in the order they were posted."""
 
     def __init__(self, comm: SimulatedComm, src: int, tag: int):
         self._comm, self._src, self._tag = comm, src, tag
@@ -53,7 +53,7 @@ class SimulatedReceive:
 
 
 class BackgroundAllReduce:
-    """An all-reduce, message by message, performed by an actor in the background of its rank."""
+    """An all-reduce, performed message by message by an actor in the background of its rank."""
 
     def __init__(self, comm: SimulatedComm, background: Actor):
         self._comm, self._background, self._done = comm, background, False
@@ -73,7 +73,7 @@ class BackgroundAllReduce:
             self.finish()
 
     def finish(self) -> None:
-        """Wake the actor that waits. Called by the background actor when it has the sum, or an error."""
+        """Wake the actor that waits. The background actor calls this when it has the sum, or an error."""
         self._done = True
         self._background.rank.background.remove(self._background)
         if self._waiter:
@@ -104,7 +104,7 @@ class BackgroundAllReduce:
 class PendingSum:
     """A sum that a group forms in the background: the first rank's (length, dtype, scale), and the ranks' parts.
 
-    It detects ranks that want different sums. Messages alone may not reveal this, and a rank would wait forever.
+    It detects ranks that want different sums. Messages alone may not reveal them, and a rank could wait forever.
     """
 
     def __init__(self, size: int, wanted: tuple):
@@ -113,7 +113,7 @@ class PendingSum:
         self._error: ValueError | None = None
 
     def join(self, comm: SimulatedComm, wanted: tuple, part: BackgroundAllReduce) -> bool:
-        """Add the rank of `comm`; if its sum is a different one, refuse all. Return whether all ranks have joined."""
+        """Add the rank of `comm`; if it wants a different sum, refuse all. Return whether all ranks have joined."""
         self._parts.append(part)
         self._missing -= 1
         if wanted != self._wanted and not self._error:

@@ -70,7 +70,7 @@ class SimulatedVector:
         return self._memory.vector
 
     def read(self, where: Any = None) -> np.ndarray:
-        """Return a copy of the vector as it is now or, with a lock, as it is once the lock is free."""
+        """Return a copy of the vector as it is now or, if reads take the lock, as it is once the lock is free."""
         with self._lock("locked"):
             vector = self.vector
             values = vector.copy() if where is None else np.array(vector[where])
@@ -173,11 +173,11 @@ class SimulatedVector:
             rank.span(WAIT, start, rank.now, "shared memory")
 
     def _seconds(self, cell: VectorPiece | Coordinates) -> float:
-        """Return how long this step takes to load, or to store, a cell, in s."""
+        """Return how long this step takes to load or store a cell, in s."""
         return cell.nbytes / self._comm._sim.device.bandwidth * self._slowdown
 
     def _spend(self, seconds: float) -> None:
-        """Advance the rank's time without the overhead of a kernel call, since the steps are one compiled loop."""
+        """Advance the rank's time, without the overhead of a kernel call: all steps are one compiled loop."""
         if METER.get() is None:
             return
         rank = self._comm.owner

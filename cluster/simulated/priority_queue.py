@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class PriorityQueue:
     """Messages that need the same `ports`. The lowest priority number leaves first, equal numbers in order of arrival.
 
-    Only messages with a priority wait here. All others use a port as soon as it is free, ahead of these.
+    Only messages with a priority wait here. All others go ahead of them, as soon as a port is free.
     """
 
     def __init__(self, queue: EventQueue, ports: tuple[Carrier, ...]):
@@ -23,7 +23,7 @@ class PriorityQueue:
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
 
     def put(self, now: float, priority: int, leave: Callable[[], None]) -> None:
-        """Call `leave`, which occupies the ports, once they are free and nothing more urgent waits (`now` or later)."""
+        """From `now` on, call `leave`, which occupies the ports, once they are free and nothing more urgent waits."""
         heappush(self._waiting, (priority, self._events.serial(), leave))
         if len(self._waiting) == 1:
             self._events.call(max(now, self._free()), self._next)

@@ -1,4 +1,4 @@
-"""A ring without messages: its sums, bit for bit, its times, from a recurrence over all ranks, and who set them."""
+"""A ring without messages: its sums, bit for bit; its times, from a recurrence; and the ranks that decide them."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from kernels.compiled import on_disk
 def ring_sum(vectors: list[np.ndarray], pieces: list[slice]) -> np.ndarray:
     """Return the sum of `vectors`, (n,) each, in the order of a ring: piece c starts on rank c + 1 and ends on rank c.
 
-    Two passes over the ranks together read every vector once, from front to back.
+    Together, two passes over the ranks read every vector once, from front to back.
     """
     total, first, last = np.empty_like(vectors[0]), vectors[0], pieces[-1]
     for piece, x in zip(pieces, vectors[1:], strict=False):
@@ -66,9 +66,9 @@ def ring_times(joined, out_free, in_free, link, nbytes, shorter, adds, scales, f
 def ring_joiners(joined: np.ndarray, extra: np.ndarray, steps: int) -> np.ndarray:
     """Return, for each rank of a ring, the rank whose arrival decided when it ended, (P,).
 
-    joined, extra (P,): when rank r joined, in s; how much longer a step takes that passes a delay on from r to r + 1
-    than one in which r only sends its next piece. The arrival of rank r - d so reaches rank r through the extra time of
-    d links. d is at most the number of `steps`, which is at least P - 1.
+    joined, extra (P,): when rank r joined, in s; how much longer a step takes if it passes a delay on from r to r + 1
+    than if r only sends its next piece. The arrival of rank r - d thus reaches rank r after the extra time of d links.
+    d is at most the number of `steps`, which is at least P - 1.
     """
     size = joined.size
     before = np.concatenate(([0.0], np.cumsum(np.tile(extra, 2))[:-1]))  # from place 0, unrolled, to each place

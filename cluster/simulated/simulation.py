@@ -90,7 +90,7 @@ class Simulation:
         return Outcome([rank.result for rank in ranks], [rank.event_log for rank in ranks], self._error, tuple(notes))
 
     def start(self, rank: Rank) -> None:
-        """Start the program on `rank` at the time the rank is created."""
+        """Start the program on `rank` at the rank's current time."""
         comm = self._comm_type(rank, rank, 0, self._everybody)
         self.spawn(rank, partial(rank.main, self._program, comm))
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 
 class Strand(Protocol):
-    """A strand that calls `main()` when it's first switched to. When that returns, its parent continues."""
+    """A strand that calls `main()` when it is first switched to. When that returns, its parent continues."""
 
     GreenletExit: type[BaseException]  # ends a strand in which it is raised, and is not passed on to the parent
 
@@ -26,7 +26,7 @@ class Strand(Protocol):
         """Return the running strand."""
 
     def switch(self) -> Any:
-        """Suspend the running strand and continue this one, until some strand switches back."""
+        """Suspend the running strand, continue this one, and return when some strand switches back."""
 
     def throw(self, error: type[BaseException] | BaseException) -> Any:
         """Switch to this strand and raise `error` in it. A strand that has not begun ends without beginning."""

@@ -1,10 +1,10 @@
-"""Strands in a browser: WebAssembly suspends a stack until a promise resolves (JavaScript Promise Integration, JSPI).
+"""Strands in a browser, where WebAssembly suspends a stack until a promise resolves (JavaScript Promise Integration).
 
     hub  --resolves-->  promise of rank 0  --resolves-->  promise of rank 3  ...     and waits for its own
 
 `callPromising` starts a strand on a stack of its own. JavaScript stores the functions that resolve the promises, so a
-switch needs only one call from Python. Chrome and Edge have JSPI since version 137; without it `run_sync` raises
-RuntimeError.
+switch needs only one call from Python. Chrome and Edge have had JavaScript Promise Integration since version 137;
+without it, `run_sync` raises RuntimeError.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _next_number = count().__next__
 
 
 class BrowserStrand:
-    """A stack of WebAssembly. Interface: `Strand` of `cluster.strands`."""
+    """A WebAssembly stack. Implements `Strand` of `cluster.strands`."""
 
     GreenletExit = StrandExit
     _running: BrowserStrand  # the running strand
@@ -51,8 +51,9 @@ class BrowserStrand:
         return BrowserStrand._running
 
     def switch(self) -> None:
-        """Suspend the running strand and continue this one, or its parent if it is dead, until some strand switches
-        back.
+        """Suspend the running strand and continue this one, or its parent if it is dead.
+
+        Return when some strand switches back.
         """
         me, other = BrowserStrand._running, self
         while other.dead and other._parent:

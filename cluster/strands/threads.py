@@ -1,4 +1,4 @@
-"""Strands that are OS threads. Only the one that has the baton runs.
+"""Strands that are OS threads. Only the one that holds the baton runs.
 
 torch keeps autograd's graph, the grad mode, dispatch modes and process groups in C++ thread-locals. A rank that runs
 torch therefore needs its own thread, whereas other ranks of the simulated cluster are greenlets.
@@ -22,7 +22,7 @@ from cluster.strands.strand_exit import StrandExit
 
 
 class Baton:
-    """Which strand runs. `passes` counts how often the baton has changed hands, which shows that a run is alive."""
+    """What the running strand holds. `passes` counts how often it has changed hands, a sign that a run is alive."""
 
     def __init__(self):
         self.holder: ThreadStrand | None = None
@@ -44,7 +44,7 @@ BATON = Baton()
 
 
 class ThreadStrand:
-    """A thread that waits for the baton. Interface: `Strand` of `cluster.strands`."""
+    """A thread that runs while it holds the baton. Implements `Strand` of `cluster.strands`."""
 
     GreenletExit = StrandExit
 
