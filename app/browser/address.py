@@ -1,8 +1,8 @@
-"""Keep choices in the page's address under short names; Streamlit itself would write the labels on the screen.
+"""Keep choices in the page's address by their short names; Streamlit itself would write their on-screen labels.
 
 A widget that is bound to the address (`bind="query-params"`) writes and reads only the result of `format_func`:
-`schedule_a=1f1b` would become `schedule_a=1F1B+·+1f1b`, and links with the name would break. It also forgets the choice
-once the reader has visited another page.
+`schedule_a=1f1b` would become `schedule_a=1F1B+·+1f1b`, and links that use the name would break. It also forgets the
+choice once the reader has visited another page.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,10 +12,10 @@ import streamlit as st
 
 
 def keep(key: str, options: Iterable, default: Any, label: Callable[[Any], str] = str) -> None:
-    """Load a choice from the address at first, and keep the address up to date from then on.
+    """Load a choice from the address on first use, and keep the address up to date from then on.
 
     Call it before the widget with this key is drawn; the widget's value is then in the session. A default is left out
-    of the address. Older addresses have the `label` of an option.
+    of the address. Older addresses contain an option's `label` instead.
     """
     state, asked = st.session_state, st.query_params.get(key)
     if key not in state:
@@ -51,7 +51,7 @@ def switch(text: str) -> bool:
 
 
 def number(low: float, high: float) -> Callable[[str], float]:
-    """Return a parser of numbers in an address, for values of the type of `low`, between `low` and `high`."""
+    """Return a parser for numbers in an address: of the same type as `low`, and between `low` and `high`."""
 
     def read(text: str) -> float:
         value = type(low)(text)

@@ -1,4 +1,4 @@
-"""Serve Streamlit's own scripts, styles and fonts; a first visit fetches hundreds of them.
+"""Serve Streamlit's own scripts, styles and fonts from memory: a first visit fetches hundreds of them.
 
 Streamlit reads each file in several steps on a thread pool while other threads import what the page needs, and a
 browser learns only from the page's elements which scripts draw them. This middleware answers from memory, and the

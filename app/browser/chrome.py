@@ -1,8 +1,7 @@
-"""What Streamlit's page lacks: a browser-history entry per run.
+"""Add what Streamlit's page lacks: one browser-history entry per run, and scrolling to a question or its answer.
 
-It also scrolls the answer to a question from the menu into view. Relies on the run's context, which knows whether the
-page is drawn because of the browser's history, and on the class of a navigation entry. Without the first, going back
-changes the address, but not the page.
+Relies on the script's run context, which tells whether the page is drawn because of the browser's history, and on the
+class of a navigation entry. Without the first, going back changes the address, but not the page.
 """
 
 from streamlit.navigation.page import StreamlitPage
@@ -18,7 +17,7 @@ _mount = script("chrome")
 def show(run: str = "", answer: int = 0) -> None:
     """Mount the script at the end of the page; `run` is the name of the run in the address, if any.
 
-    The page is scrolled once to the question or the answer with the number `answer`.
+    The page scrolls once to the question or the answer with the number `answer`.
     """
     _mount(data={"run": run, "apart": PAGE, "answer": answer}, key="chrome")
 

@@ -77,7 +77,7 @@ def curve(frame: bytes, key: str):
 
 
 def _ignore() -> None:
-    """Do nothing: the page looks at the component's state when it is drawn."""
+    """Do nothing: the page reads the component's state when it is drawn."""
 
 
 def timeline(frame: bytes, key: str = "timeline", on_trouble: Callable[[], None] = _ignore):
@@ -149,7 +149,9 @@ def parse_view(text: Any) -> View:
 
 
 def view(window: Any, wait: Any, zoom: Any, critical: bool = False) -> View:
-    """Return the view of these numbers: (from, to), (rank, moment, times walked back), (from, to). Drop other forms."""
+    """Return the View of `window` and `zoom` (from, to) and `wait` (rank, moment, times walked back), each None if
+    invalid.
+    """
 
     def numbers(values: Any, count: int) -> bool:
         known = isinstance(values, list | tuple) and len(values) == count
@@ -165,5 +167,5 @@ def view(window: Any, wait: Any, zoom: Any, critical: bool = False) -> View:
 
 
 def is_in_view(state: Any, name: str) -> bool:
-    """Return True if the browser reports that the pictures of run `name` scrolled into view."""
+    """Return True if the browser reports that the pictures of run `name` have scrolled into view."""
     return isinstance(state, dict) and state.get("seen") == name

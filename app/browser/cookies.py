@@ -1,4 +1,4 @@
-"""Identify readers: which tabs belong to one browser.
+"""Identify readers by their browser, whose tabs all count as one reader.
 
 Relies on the cookie `_streamlit_xsrf`, by which Streamlit distinguishes a browser's requests from forged ones, and on
 its format. Without it every tab counts as a reader, so that one reader with ten tabs gets ten turns in the queue.

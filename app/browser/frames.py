@@ -1,5 +1,6 @@
-"""Tables as pandas DataFrames. Pandas is imported with the first table: pages without one open a quarter second
-sooner.
+"""Tables as pandas DataFrames.
+
+Pandas is imported with the first table: pages without one open a quarter of a second sooner.
 """
 
 from __future__ import annotations

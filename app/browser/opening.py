@@ -1,6 +1,7 @@
-"""Extend the page's first HTML with its style, a curtain that opens once the page is complete, and a quick answer.
+"""Add to the page's first HTML its style, a curtain that opens once the page is complete, and scripts.
 
-It also closes a phone's drawer, and preloads the scripts of the page's parts, see assets.py.
+The scripts acknowledge clicks at once, close a phone's drawer, and more. The HTML also preloads the scripts of the
+page's parts, see assets.py.
 
 Streamlit can add a style sheet only as an element of the page, after other elements have been visible without it. This
 middleware appends it to the HTML that Streamlit serves: it applies before any script has run, and it follows the head,
@@ -66,7 +67,7 @@ def _is_page(start: Message) -> bool:
 
 
 def _for_the_page(scope: Scope) -> Scope:
-    """Turn a browser's request for a page into one for all of it, uncompressed; return others unchanged."""
+    """Turn a request for a page into one for the whole page, uncompressed; return other requests unchanged."""
     headers = scope["headers"]
     if not any(name == b"accept" and b"text/html" in value for name, value in headers):
         return scope

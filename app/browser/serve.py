@@ -18,7 +18,7 @@ def workbench(python: str, main: str, words: Sequence[str], **environment: str) 
 
 
 def become(command: Sequence[str], **environment: str) -> int:
-    """Replace this process with the command, so that signals end it; on Windows, run it and return its exit code."""
+    """Replace this process with the command, so that signals reach it; on Windows, run it and return its exit code."""
     environment = {**os.environ, **ONE_THREAD, **environment}
     if os.name == "nt":
         return follow(command, environment)
@@ -26,7 +26,7 @@ def become(command: Sequence[str], **environment: str) -> int:
 
 
 def follow(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run the command as a child where it cannot replace this process; forward signals, return its exit code."""
+    """Run the command as a child process, forward signals to it, and return its exit code."""
     with subprocess.Popen(command, env=environment) as child:
         for name in ("SIGTERM", "SIGBREAK"):
             if hasattr(signal, name):

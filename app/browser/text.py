@@ -11,7 +11,9 @@ NAMES = {*ALGORITHMS, *COMPRESSIONS, *WORKLOADS}
 
 
 def sentence(text: str) -> str:
-    """Format a message as a sentence: a capital unless it begins with a name, a full stop, only `code` as Markdown."""
+    """Format a message as a sentence: with a capital (unless it begins with a name), a full stop, and no Markdown but
+    `code`.
+    """
     first = text.partition(" ")[0].rstrip(",:;")
     if first.replace("-", "").isalpha() and first not in NAMES:  # a file or a setting keeps its own spelling
         text = capital(text)

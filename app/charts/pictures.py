@@ -146,7 +146,7 @@ def draw_traffic(one: AnyShown) -> None:
 
 
 def draw_memory(one: AnyShown) -> None:
-    """Show what each rank holds at its peak."""
+    """Show what each rank holds in memory at its peak."""
     if not one.run.peak_memory().any():
         st.info("This run has no record of memory.", icon=":material/memory:")
         return
@@ -175,7 +175,7 @@ def _traffic(run: Run | ScriptRun) -> str:
 
 
 def most(values: np.ndarray) -> np.ndarray:
-    """Return the indices of the largest sizes, including those that look equal when printed."""
+    """Return the indices of the largest sizes, including those that print the same."""
     written = [units.size(value) for value in values.tolist()]
     return np.flatnonzero([one == units.size(values.max()) for one in written])
 
@@ -193,7 +193,7 @@ def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
 
 
 def _fullest(run: Run | ScriptRun) -> str:
-    """Describe the rank that used most memory, and for what."""
+    """Describe which rank used the most memory, and for what."""
     held, names = run.peak_memory(), charts.lane_names(run)
     ties = most(held.sum(axis=1))
     first = held[ties[0]]

@@ -11,9 +11,9 @@ from experiments.wording import units
 
 
 def scalings(shown: list[Shown], loss: float | None) -> dict[str, list[Scaling]]:
-    """Return the scaling of runs with increasing numbers of workers, by what the speed-up measures, in words.
+    """Return how runs scale with the number of workers, by what the speed-up measures: "samples per second".
 
-    Includes the time to a held-out `loss`, unless a run had it from the start.
+    Include the time to a held-out `loss`, unless a run had reached it at the start.
     """
     runs, target = [one.runs for one in shown], shown[0].run.experiment.target_loss
     by = "samples per second" if target is None else f"time to a loss of {target:g}"

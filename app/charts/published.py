@@ -11,9 +11,9 @@ BAND = 1.1  # edges of the band of 10 % around equality
 
 
 def published_dots(dots: list[Dot]) -> go.Figure:
-    """Draw predicted over published utilisation, by source. Dots on the line are right.
+    """Draw predicted against published utilisation, by source. Exact predictions lie on the solid line.
 
-    Tokens per second would lie on the line for any model, since they differ ten-thousandfold between configurations.
+    Tokens per second would seem to lie on it for any model, since they differ ten-thousandfold between configurations.
     """
     figure = go.Figure()
     known = [dot.published for dot in dots]

@@ -124,7 +124,7 @@ def _aside(where: str, label: str) -> str:
 
 
 def by_rank(shown: list[Shown]) -> go.Figure:
-    """Draw the quantities that the first run measured per rank, on average."""
+    """Draw each rank's mean of the quantities that the first run measured."""
     run, names = shown[0].run, lane_names(shown[0].run)
     rows = rank_series(run)
     across = min(3, len(rows))
@@ -148,7 +148,7 @@ def by_rank(shown: list[Shown]) -> go.Figure:
 def rank_series(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return (ranks, mean, maximum) of staleness, versions and measurements that 2 to RANKS ranks recorded.
 
-    Keys are titles with the unit.
+    The keys are titles with units: "staleness, updates".
     """
     tables = {
         "staleness, updates": (run.applied["rank"], run.applied["staleness"]),

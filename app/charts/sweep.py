@@ -19,7 +19,7 @@ TALL = 350  # px: the height of two rows of small pictures
 
 
 def overlaid(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> Picture:
-    """Return the training losses of a sweep's runs in one picture, over the axes of its panels."""
+    """Return the training losses of a sweep's runs in one picture, with the same axes as its panels."""
     picture = panel(shown, axis, log, most, top)
     training = [one for one in picture.series if not one.bare]
     named = [
@@ -52,7 +52,7 @@ def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str,
 
 @dataclass(frozen=True)
 class Combinations:
-    """Runs over the values of two settings: by (column, row), each run or the reason why there is none yet."""
+    """Runs over the values of two settings; `runs` maps (column, row) to a run, or to why there is none yet."""
 
     across: str
     down: str
@@ -61,7 +61,7 @@ class Combinations:
     runs: Mapping[tuple[int, int], Run | str]
 
     def values(self, figure: str) -> np.ndarray:
-        """Return a figure of the summary, shape (rows, columns), NaN where there is none."""
+        """Return a figure of the runs' summaries, shape (rows, columns), NaN where there is none."""
         table = np.full((len(self.rows), len(self.columns)), np.nan)
         for (column, row), run in self.runs.items():
             known = isinstance(run, Run) and run.status == "finished"
@@ -70,7 +70,7 @@ class Combinations:
         return table
 
     def words(self, figure: str) -> list[list[str]]:
-        """Return a figure of the summary as texts with units; runs that did not finish say so."""
+        """Return a figure of the runs' summaries as text with units; for runs that did not finish, the text says so."""
         return [
             [_cell(self.runs[column, row], figure) for column in range(len(self.columns))]
             for row in range(len(self.rows))

@@ -19,7 +19,7 @@ def legend(shown: list[Shown]) -> None:
 
 
 def legend_of(shown: list[Shown], line: Callable[[Shown], str]) -> str:
-    """Return the legend in HTML; line(run) is the HTML before a run's name."""
+    """Return the legend as HTML; line(run) is the HTML before a run's name."""
     entries = "".join(f"<span>{line(one)} {escape(one.name)}</span>" for one in shown)
     band = "; mean over seeds, in a band of ± one standard deviation" if any(one.others for one in shown) else ""
     return f'<div class="legend">{entries}<em>line: training, points: held-out{band}</em></div>'
