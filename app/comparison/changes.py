@@ -11,7 +11,7 @@ TOLD = 4  # changes that a line lists
 
 
 def between(was: Experiment, now: Experiment) -> list[str]:
-    """Describe the differences of two experiments: "workers 4 → 8", "worker 3 four times slower"."""
+    """Describe the differences between two experiments: "workers 4 → 8", "worker 3 four times slower"."""
     before, after = flat(was), flat(now)
     switched = []
     if was.algorithm != now.algorithm:

@@ -35,7 +35,7 @@ WORTH = 1.2  # ratio, or its inverse, from which traffic is mentioned
 
 
 def between(before: Run, now: Run, other: str = BEFORE) -> str:
-    """Describe how `now` differs from `before`, named `other` in the text: sentences, the last without a full stop.
+    """Describe in sentences how `now` differs from `before`, which they call `other`; the last has no full stop.
 
     Both are judged by what was recorded: time on their own clocks, weights by their bits, held-out loss, bytes.
     """
@@ -48,7 +48,7 @@ def in_short(before: Run, now: Run, other: str = BEFORE) -> str:
 
 
 def _findings(before: Run, now: Run, other: str) -> list[str]:
-    """Return the sentences of `between`; empty ones say nothing."""
+    """Return the sentences of `between`; some may be empty."""
     was, has = before.summary, now.summary
     if was.get("digest") and was.get("digest") == has.get("digest"):
         return ["the same run, bit for bit, including all times"]
@@ -124,9 +124,9 @@ def same_to_rounding(before: Run, now: Run) -> bool:
 
 
 def may_be_chance(before: Run, now: Run) -> bool:
-    """Return True if both runs finished one task with different losses, and another seed might reverse the order.
+    """Return True if both runs finished the same task with different losses, whose order another seed might reverse.
 
-    It hardly can where accuracies are FAR apart.
+    That is unlikely if their accuracies are FAR apart.
     """
     losses = [run.summary.get("held_out_loss") for run in (before, now)]
     if None in losses or {before.status, now.status} != {"finished"}:
@@ -233,7 +233,7 @@ def _ratio(was: float | None, has: float | None) -> float:
 
 
 def _times(ratio: float) -> str:
-    """Format the ratio, or its inverse, whichever is at least one: 0.5 and 2 are "2 times"."""
+    """Format the ratio, or its inverse, whichever is at least one: 0.5 and 2 both become "2 times"."""
     large = max(ratio, 1 / ratio)
     return f"{units.number(large, 2 if large >= 1.1 else 3)} times"
 

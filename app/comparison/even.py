@@ -1,4 +1,4 @@
-"""Even out a comparison of two runs: equal chunks, equal work, and each at its best learning rate; one switch each."""
+"""Even out a comparison of two runs: equal chunks, equal work, best learning rates; a switch for each."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ Changes = tuple[dict[str, Any], dict[str, Any]]
 
 
 def offer(before: Shown | None, own: Shown) -> None:
-    """Draw a switch for each respect in which the two runs are uneven, and those that are already on."""
+    """Draw a switch for each respect in which the two runs are uneven, and for each that has been evened out."""
     if before is None or (before.ghost and len(pins.names()) >= pins.MOST):
         return
     wanted = find_changes(before.run, own.run)
@@ -88,12 +88,12 @@ def _apply(pair: tuple[Experiment, Experiment], changes: Changes) -> tuple[Exper
 
 
 def _undoing() -> dict[str, Changes]:
-    """Return, by switch that is on, the changes that undo it."""
+    """Return the changes that undo each switch that is on."""
     return st.session_state.setdefault("undoing", {})
 
 
 def _change(before: Shown, own: Experiment, wanted: dict[str, Changes], on: list[str]) -> None:
-    """Obey the switch that was clicked: pin the reference, and run the other experiment."""
+    """Apply the switch that was clicked: pin the reference, and run the other experiment."""
     clicked = {*st.session_state.even} ^ {*on}
     if not clicked:  # the page was reset meanwhile
         return

@@ -1,4 +1,4 @@
-"""A comparison in a line: how the run on the page differs from the previous run, and from the pinned one."""
+"""A comparison in one line: how the run on the page differs from the previous run, and from the pinned one."""
 
 import streamlit as st
 
@@ -16,7 +16,7 @@ AGAINST = {"step": "the step", "samples": "samples", "seconds": "time", "bytes":
 def settle_axis(before: Shown | None, run: Run) -> None:
     """Plot the curves against time if only times changed, and against the step again afterwards.
 
-    A reader's own choice of the axis stays.
+    A reader's own choice of the axis is kept.
     """
     apart = before and not axis.is_the_readers() and only_the_clock(before.run, run)
     axis.settle(_pair(before, run) if apart else None)
@@ -25,7 +25,7 @@ def settle_axis(before: Shown | None, run: Run) -> None:
 def since(before: Shown | None, run: Run) -> None:
     """Show everything that changed since the previous run, and its effect; offer to hide it.
 
-    With several seeds, it says that it compares only one: the previous run has no others.
+    With several seeds, the text says that only one is compared: the previous run has no others.
     """
     if before is None:
         return

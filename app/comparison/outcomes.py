@@ -103,7 +103,7 @@ def _outcome(state: JobState) -> Run | str:
 
 
 def _common(shown: list[Shown]) -> float | None:
-    """Return the lowest held-out loss that every run reached at some time, even if it rose again."""
+    """Return the lowest held-out loss that every run reached at some point, even if it rose again."""
     best = [one.run.summary["best_held_out_loss"] for one in shown]
     return max(best) if None not in best else None
 
@@ -127,7 +127,7 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
 
 
 def sooner(times: float) -> str:
-    """Describe how much sooner the last run arrives than the first, which takes `times` as long."""
+    """Describe how much sooner the last run arrives than the first, which takes `times` times as long."""
     if times >= 1:
         return f"they are {units.number(times)} times as fast"
     return f"they take {units.number(1 / times)} times as long"

@@ -49,7 +49,7 @@ def counterpart(e: Experiment) -> Experiment | None:
 def show(run: Run, folder: str, of: str = "") -> None:
     """Offer to run the counterpart of the run on the page; once it has finished, show both timelines rank by rank.
 
-    `of` is the run's name where there are several.
+    `of` is the run's name if there are several.
     """
     e = run.experiment
     other = counterpart(e)

@@ -75,9 +75,10 @@ def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Ru
 
 
 def before(now: Experiment, others: Collection[str]) -> Shown | None:
-    """Return the previous run to draw in grey behind a run of `now`; None if its curves would be uninformative.
+    """Return the previous run to draw in grey behind a run of `now`; None if there is none, or its curves would add
+    nothing.
 
-    That is a run that is among the `others` on the page (names of folders), or was trained for another task.
+    They add nothing if it is among the `others` on the page (names of folders), or was trained on another task.
     """
     folder = session.before()
     if folder is None or Path(folder).name in others:

@@ -66,8 +66,8 @@ def show(run: Run) -> None:
 
 
 def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, bool, bool]:
-    """Draw the choice of settings to vary; return the first or None, the second or None, True for best learning rates,
-    and True if workers divide one global batch, which is offered if it is `divisible`.
+    """Draw the choice of settings to vary. Return the first or None, the second or None, True if each run uses its best
+    learning rate, and True if workers divide one global batch, which is offered only if it is `divisible`.
     """
 
     def spelled(name: str) -> str:

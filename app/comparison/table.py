@@ -50,7 +50,7 @@ def show(shown: list[Shown]) -> None:
 
 
 def _explained(name: str) -> Html:
-    """Return the label of a figure, with its meaning at the pointer."""
+    """Return the label of a figure, with its meaning shown on hover."""
     label, _, meaning = FIGURES[name]
     return Html(f'<span title="{escape(meaning)}">{escape(label)}</span>')
 

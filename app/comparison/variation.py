@@ -74,7 +74,7 @@ def control_of(e: Experiment, name: str) -> Control:
 
 
 def with_settings(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Experiment | str:
-    """Return the experiment with these settings, in strong scaling with one global batch, or why it is impossible."""
+    """Return the experiment with these settings and, if `strong`, an unchanged global batch; or why it cannot run."""
     try:
         other = e.change(**settings)
         return other.change(batch=batch_per_worker(other, global_batch(e))) if strong else other

@@ -1,4 +1,4 @@
-"""Questions: ten that lead through what the workbench shows, and one for each of some algorithms.
+"""Questions: ten that lead through what the workbench shows, and one about each of several algorithms.
 
 The reader predicts the answer to a question, then its experiment runs, and the page shows the answer.
 """
@@ -20,8 +20,8 @@ from experiments.wording import naming
 
 
 class ChosenQuestion(NamedTuple):
-    """The question run last: its serial number, its experiment's key, how many of the reader's pins it replaced, and
-    the name of the run that it pinned, "" if there is none.
+    """The question that was run last: its serial number, its experiment's key, how many of the reader's pins it
+    replaced, and the name of the run that it pinned, "" if there is none.
     """
 
     number: int
@@ -31,7 +31,7 @@ class ChosenQuestion(NamedTuple):
 
 
 def path() -> None:
-    """Show which questions the reader has predicted, with the score, and offer each of them and the next one."""
+    """Show the reader's verdict on each question, with the score, and offer all questions and the next one."""
     with st.container(key="path", gap="xsmall"):
         st.html(f"<b>{len(QUESTIONS)} questions</b>: {verdicts.score() or 'predict, then see'}")
         with st.container(key="squares", horizontal=True, gap=None, wrap=False):
@@ -63,7 +63,7 @@ def following(key: str) -> None:
 
 
 def menu(key: str) -> None:
-    """Offer the questions in a menu where the path has no room; the chosen algorithm's own question is first."""
+    """Offer the questions in a menu where the path has no room; the chosen algorithm's own question comes first."""
     of_method = question_of(st.session_state.algorithm)
     st.menu_button(
         "Try a question", [of_method, *QUESTIONS] if of_method else QUESTIONS, key=key,
@@ -80,7 +80,7 @@ def close() -> None:
 
 
 def show_question() -> None:
-    """Ask the open question, if there is one and no other run was started since."""
+    """Ask the open question, if there is one and no other run has been started since."""
     question = _question()
     if question is None:
         return
@@ -166,7 +166,7 @@ def _next_number() -> int:
 
 
 def _open(question: Question) -> None:
-    """Ask this question, and compute its runs in the meantime."""
+    """Ask this question, and compute its runs while the reader thinks."""
     st.session_state.question_open = question, st.session_state.get("asked")
     st.session_state.card = None  # one question at a time
     _next_number()

@@ -30,8 +30,8 @@ class CardRuns(NamedTuple):
 
 
 class Card(NamedTuple):
-    """`question` names the two runs that a newcomer sees; `options` are two predictions, of which `right` is the index
-    of the one that is correct there.
+    """A card: `question` names the two runs that a newcomer sees. `options` are two predictions; `right` is the index
+    of the one that is correct for these runs.
 
     `trial(mine, seconds)` applies the card to the reader's own experiment, whose run took `seconds`; None if it
     makes no sense there. `judge(now, before)` returns the index of the correct prediction, `says(now, before)` the
@@ -88,7 +88,7 @@ def slow_one(mine: Experiment, _seconds: float) -> CardRuns | None:
 
 
 def let_nobody_wait(mine: Experiment, seconds: float) -> CardRuns | None:
-    """Compare synchronous SGD with a slow worker with asynchronous SGD in the same time."""
+    """Compare synchronous and asynchronous SGD, both with the same slow worker for the same time."""
     slow = slow_one(mine, seconds) if mine.algorithm == "sync_sgd" else None
     if slow is None:
         return None
@@ -106,7 +106,7 @@ def lose_one(mine: Experiment, seconds: float) -> CardRuns | None:
 
 
 def send_less(mine: Experiment, _seconds: float) -> CardRuns | None:
-    """Send a small part of each gradient, on data whose labels a model can get right."""
+    """Send a small part of each gradient, on a workload with an accuracy."""
     sends_gradients = mine.method.compresses and ALGORITHMS[mine.algorithm].family != "averaging"
     if mine.workload not in CLASSIFIED or mine.compression != "none" or not sends_gradients:
         return None
@@ -153,7 +153,7 @@ def explain_straggler(now: Run, before: Run) -> str:
 
 
 def explain_no_waiting(now: Run, before: Run) -> str:
-    """Explain the gain and the cost of not waiting."""
+    """Explain what is gained and lost by not waiting."""
     more = units.number(now.summary["samples"] / before.summary["samples"], 2)
     stale = units.number(now.summary["staleness_mean"], 2)
     waits = now.causes.training
@@ -170,7 +170,7 @@ def explain_no_waiting(now: Run, before: Run) -> str:
 
 
 def they_train_on(now: Run, before: Run) -> int:
-    """Return 0 if the loss of a worker stops the others, else 1."""
+    """Return 0 if losing a worker stops the others, else 1."""
     return int(now.status != "failed")
 
 
@@ -197,7 +197,7 @@ def costs_accuracy(now: Run, before: Run) -> int:
 
 
 def explain_sending_less(now: Run, before: Run) -> str:
-    """Explain what is saved and what it costs to send a small part of each gradient."""
+    """Explain what sending a small part of each gradient saves and costs."""
     fewer = units.number(before.summary["bytes"] / now.summary["bytes"], 2)
     share = units.percent(doing.shares(now).get(doing.COMPRESS, 0.0))
     took = [units.seconds(run.summary["seconds"]) for run in (now, before)]

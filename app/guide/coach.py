@@ -11,7 +11,7 @@ _mount = script("coach")
 
 
 class CoachStep(NamedTuple):
-    """`at` is the part of the page it points at, by its name in coach.js."""
+    """A step of the tour; `at` is the part of the page that it points at, by its name in coach.js."""
 
     at: str
     title: str
@@ -53,7 +53,7 @@ def start() -> None:
 
 
 def show(first: bool, lanes: int, run: str) -> None:
-    """Mount the tour of a timeline with `lanes` lanes: it opens on request and, on a `first` visit, once.
+    """Mount the tour of a timeline with `lanes` lanes. It opens on request, and once by itself on a `first` visit.
 
     It ends when `run`, the key of the experiment that the page shows or is running, changes.
     """

@@ -30,14 +30,14 @@ class AskedCard(NamedTuple):
 
 
 class CardAnswer(NamedTuple):
-    """A reader's answer to a card. `said` is the choice that the reader predicted."""
+    """A reader's answer to a card; `said` is the index of the prediction that the reader chose."""
 
     said: int
     asked: AskedCard
 
 
 def answers() -> dict[str, CardAnswer]:
-    """Return the answers so far, by the key of the experiment that shows what is right."""
+    """Return the answers so far, by the key of the experiment that shows which prediction is right."""
     return st.session_state.setdefault("answers", {})
 
 

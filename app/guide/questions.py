@@ -11,11 +11,11 @@ from experiments.specification.experiment import Experiment
 
 
 class Question(NamedTuple):
-    """`query` is the experiment that answers it, `against` its reference, both as queries; "" is the default
-    experiment.
+    """A question: `query` is the experiment that answers it, `against` its reference, both as queries; "" is the
+    default experiment.
 
-    `options` are two predictions, of which `right` is the index of the correct one. `axis` is the x axis of the curves
-    on which the difference is visible.
+    `options` are two predictions; `right` is the index of the correct one. `axis` is the x axis of the curves on which
+    the difference is visible.
     """
 
     asks: str

@@ -28,7 +28,7 @@ def has_seen(question: Question) -> bool:
 
 
 def mark(question: Question) -> str:
-    """Return the mark of the reader's prediction: "✓" or "✗", or "" without one."""
+    """Return "✓" or "✗" for the reader's prediction, or "" if there is none."""
     return MARKS.get(document().get(question.query), "")
 
 
@@ -38,7 +38,7 @@ def in_words(question: Question) -> str:
 
 
 def record(question: Question, right: bool | None) -> None:
-    """Record a verdict; only the first counts, because later predictions know the answer."""
+    """Record a verdict; only the first counts, because the reader knows the answer afterwards."""
     st.session_state.verdicts = {question.query: right, **document()}
 
 
@@ -54,12 +54,12 @@ def keep() -> None:
 
 
 def _listen() -> None:
-    """Take what the browser has stored, before the page is drawn."""
+    """Add the verdicts that the browser has stored, before the page is drawn."""
     st.session_state.verdicts = document() | read((st.session_state.get(KEY) or {}).get("kept"))
 
 
 def read(text: object) -> dict[str, bool | None]:
-    """Return the verdicts in `text`, without those on questions that no longer exist; {} if it is not such a document.
+    """Return the verdicts in `text`, without those on questions that no longer exist; {} if `text` is no such document.
 
     A browser's storage can hold anything.
     """

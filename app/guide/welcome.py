@@ -30,7 +30,7 @@ def on() -> bool:
 
 
 def first() -> bool:
-    """Return True if the page begins with the first screen unasked, not because of a shared link."""
+    """Return True if the page begins with the first screen by default, not because a shared link asks for it."""
     return on() and not st.session_state.get("linked")
 
 
@@ -63,7 +63,7 @@ def show(folder: str) -> bool:
 
 
 def draw_placeholder(say_progress: Callable[[], None]) -> None:
-    """Draw the first screen while its run is in progress, which it says where the lanes will be."""
+    """Draw the first screen while its run is in progress, with the progress in the place of the lanes."""
     with st.container(key="welcome", gap="small"):
         _title()
         with _words():
@@ -86,17 +86,19 @@ def _title() -> None:
 
 
 def _lanes():
-    """Return a container that already has the height of four lanes, what is learned, and the cards (style.css)."""
+    """Return a container that is already as high as four lanes, the picture of what is learned, and the cards
+    (style.css).
+    """
     return st.container(key="first-lanes", gap="small")
 
 
 def _words():
-    """Return the box for the words over the lanes; its size stays while the run is in progress (style.css)."""
+    """Return the box for the words above the lanes; its size is fixed while the run is in progress (style.css)."""
     return st.container(key="welcome-words")
 
 
 def _before(run: Run, folder: str) -> Shown | None:
-    """Return the previous run if the words over the lanes compare `run` with it: not where a card explains it."""
+    """Return the previous run if the words above the lanes compare `run` with it; None if a card or a question does."""
     before = reference.before(run.experiment, [Path(folder).name, *pins.names()])
     if before is None or deck.is_answer(run) or ask.is_beside_the_question(before.run.experiment, run.experiment):
         return None
