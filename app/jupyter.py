@@ -1,6 +1,7 @@
 """The workbench in JupyterHub, JupyterLab and Binder: a tile in the launcher, and a page under `/lockstep/`.
 
-If both are installed, jupyter-server-proxy finds it, starts it for each user, and forwards requests and WebSockets.
+If jupyter-server-proxy is installed, too, it finds the workbench, starts it for each user, and forwards requests and
+WebSockets.
 """
 
 import sys

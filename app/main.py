@@ -61,7 +61,7 @@ def welcome() -> None:
 
 @asynccontextmanager
 async def lifespan(_):
-    """Do the preparations while the first browser fetches Streamlit's own files."""
+    """Run the preparations while the first browser fetches Streamlit's own files."""
     server.answer_at_once(asyncio.get_running_loop())
     threading.Thread(target=prepare, daemon=True).start()
     asyncio.get_running_loop().call_soon(threading.Thread(target=welcome, daemon=True).start)  # some browsers block

@@ -192,7 +192,7 @@ def _sections() -> None:
 
 
 def _published() -> None:
-    """Show the numbers of papers that the book computes again."""
+    """Show the published numbers that the book recomputes."""
     st.markdown("### Published numbers, computed again", anchors=False)
     lines = ["| work | published | here | from |", "|---|---|---|---|"]
     for one in survey.PUBLISHED:

@@ -57,7 +57,7 @@ def page() -> None:
 
 
 def _files() -> None:
-    """Upload a file, check it, preview it, and continue with it."""
+    """Let the reader upload a run or a table; show what was uploaded, and offer to continue with it."""
     left, right = st.columns(2, gap="medium")
     with left:
         heading("Open a run", "A run that was made elsewhere, on the command line or in a workbench.")
@@ -210,7 +210,7 @@ def _repair(name: str, way: str) -> None:
 
 
 def _preview(table: tables.Table) -> dict[str, Sequence]:
-    """Return the columns of the first rows, with the original words."""
+    """Return the first rows by column, with classes as the words in the file."""
     names = (*table.names[:30], *table.names[max(30, len(table.names) - 1) :])
     shown = {}
     for name in names:

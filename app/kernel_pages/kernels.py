@@ -145,7 +145,7 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 def _reached(start: str, defined: dict[str, ast.stmt]) -> set[str]:
-    """Return the names of its file that `start` uses, directly or indirectly."""
+    """Return the names in `defined` that `start` uses, directly or indirectly, including itself."""
     found, ahead = set(), [start]
     while ahead:
         name = ahead.pop()

@@ -46,7 +46,7 @@ def choose(run: Callable[[], None]) -> None:
 
 
 def settings() -> dict[str, Any]:
-    """Return the settings of the machines, as those of a ScriptExperiment."""
+    """Return the settings of the machines, under their names in a ScriptExperiment."""
     state = st.session_state
     slow = state.script_slow
     return {

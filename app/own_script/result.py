@@ -155,7 +155,7 @@ def _details(run: ScriptRun, name: str) -> None:
 
 
 def _waits(run: ScriptRun) -> None:
-    """Draw a table of who waited for whom, in what, and at which line."""
+    """Draw a table of who waited for whom, in which call, and at which line."""
     if not run.summary.waits:
         st.info("No rank waited for another.", icon=":material/check:")
         return

@@ -14,7 +14,7 @@ def figure(value: float) -> str:
 
 
 def points(value: float) -> str:
-    """Format a difference of shares."""
+    """Format a difference between two shares."""
     return f"{100 * value:+.1f} points".replace("-", "−")
 
 

@@ -99,7 +99,9 @@ def _title(plans: dict[str, Plan]) -> None:
 
 
 def _studied(plan: Plan, slot: str) -> Study | None:
-    """Return the study of a plan, made here if that is quick, else by the pool; None, and the error, if it fails."""
+    """Return the study of a plan, made here if that is quick, else by the pool. If it fails, show the error and return
+    None.
+    """
     try:
         if study.size(plan) <= study.QUICK:
             return _here(plan.model_dump_json(), plan)

@@ -53,7 +53,7 @@ def ask(work: JobSpec | Experiment, place: str) -> JobState:
 
 
 def ask_soon(work: Experiment, place: str) -> JobState:
-    """Return the state of the work for this place, after up to SOON s in which it may end."""
+    """Return the state of the work for this place, after waiting up to SOON s for it to end."""
     now = ask(work, place)
     return session.wait(work.key(), SOON) if now.active else now
 

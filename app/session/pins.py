@@ -57,7 +57,7 @@ def remove(name: str) -> None:
 
 
 def receive(made: Mapping[str, str]) -> None:
-    """Replace the queries of pinned runs by the names of the runs they made, and remove those that made none ("")."""
+    """Replace the queries of pinned runs with the names of the runs they made, and remove those that made none ("")."""
     pins = {made.get(one, one): colour for one, colour in _pins().items()}
     _write({one: colour for one, colour in pins.items() if one}, next_colour())
 

@@ -1,6 +1,6 @@
 """Polls: how many sessions of this server gave each answer to a question, since it started.
 
-Only counts are kept: only the session itself knows that it has answered. Only the most recent questions are remembered.
+Only counts are stored, not who answered; each session remembers whether it has answered. Old questions are forgotten.
 """
 
 import threading
@@ -29,7 +29,7 @@ class Poll:
                 self._counts.popitem(last=False)
 
     def of(self, question: Hashable) -> Counter:
-        """Return how many gave each answer; empty if too few did."""
+        """Return how often each answer was given; empty if there are too few answers."""
         with self._lock:
             counts = Counter(self._counts.get(question, ()))
         return counts if counts.total() >= FEW else Counter()

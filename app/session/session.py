@@ -100,10 +100,9 @@ def reattach(experiment: Experiment) -> None:
 
 
 def await_first_curve() -> None:
-    """Wait up to PATIENCE until a new run ends or begins its curve; if it ended, show it.
+    """Wait up to PATIENCE for a new run to end or to begin its curve; show it if it has ended.
 
-    This way the page need not show a wait. Call it after the controls have been sent, which the browser draws
-    meanwhile.
+    Short runs then need no progress bar. Call this after the controls have been sent: the browser draws them meanwhile.
     """
     state = st.session_state
     if state.pop("job_is_new", False) and state.get("job"):
@@ -162,7 +161,7 @@ def under_way() -> JobState | None:
 
 
 def unstored_run() -> JobState | None:
-    """Return the progress of the controls' run if it ended unstored; None if it had no curve yet."""
+    """Return the progress of the controls' run if it ended without being stored; None if it had no curve yet."""
     left = st.session_state.get("unstored")
     return left if left and len(left.curve.get("loss", ())) else None
 
@@ -225,5 +224,5 @@ def show_named(name: str) -> Experiment:
 def timeline_frame(
     folder: str, window: timeline.Window | None, play: bool = False, view: timeline.View | None = None
 ) -> bytes:
-    """Return the timeline of the run in `folder`, packed for the browser; with `play` it starts to play at once."""
+    """Return the timeline of the run in `folder`, packed for the browser; with `play` it starts playing at once."""
     return timeline.frame(load(folder), folder, window, play=play, view=view, touchable=True)

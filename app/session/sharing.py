@@ -59,7 +59,7 @@ def read(given: Mapping[str, str]) -> View:
 
 
 def view(e: Experiment) -> View:
-    """Return the initial view of timeline and curves of `e`: that of the session's first link, if it is of `e`."""
+    """Return the initial view of timeline and curves of `e`: that of the session's first link, if it leads to `e`."""
     first, asked = st.session_state.setdefault("link_view", (e, read(st.query_params)))
     if first == e:
         return asked

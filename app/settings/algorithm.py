@@ -1,4 +1,4 @@
-"""The choice of an algorithm: a list that finds it by any of its names, and all of them by family, with their ideas."""
+"""Choose an algorithm from a list, searchable by any of its names, or by family, with the idea of each."""
 
 from collections import Counter
 from functools import partial

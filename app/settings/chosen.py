@@ -100,10 +100,11 @@ SET_THE_RATE = ("model", "regression")
 def settle(field: str) -> None:
     """Reset the settings of a newly chosen algorithm, compression, workload, model or loss to their defaults.
 
-    A new algorithm keeps the workload, unless it has its own, which leaves with it, and the workload's settings, except
-    those that were merely the previous algorithm's defaults. It keeps workers and steps, unless it has its own defaults
-    for them, and the compression, unless there is nothing to compress. A pipeline that replaces another one cuts a
-    mini-batch into as many micro-batches, if it can. The learning rate is looked up for the new combination.
+    A new algorithm keeps the reader's workload unless it needs a workload of its own, which is dropped again with the
+    algorithm. It keeps the workload's settings, except those that were merely the previous algorithm's defaults. It
+    keeps workers and steps, unless it has its own defaults for them, and the compression, unless there is nothing to
+    compress. A pipeline that replaces another one keeps the number of micro-batches, if it can. The learning rate is
+    looked up for the new combination.
     """
     state = st.session_state
     if field == "compression":
@@ -137,7 +138,7 @@ def settle(field: str) -> None:
 def settle_workload(before: str | None) -> None:
     """After a change of workload from `before`, apply the new one's defaults.
 
-    A table that nobody has named is asked for instead, on its own page, and the workload stays.
+    If no table has been chosen for the workload "table", the page that asks for one opens, and the workload stays.
     """
     state = st.session_state
     if state["workload"] == "table" and not state.get("table") and before:

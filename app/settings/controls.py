@@ -115,7 +115,7 @@ def control(owner: type[Knobs], name: str) -> Control:
 
 
 class Allowed(NamedTuple):
-    """The allowed values of a field: one of these types (None if `optional`), from `low` to `high`."""
+    """The allowed values of a field: one of these types (or None if `optional`), from `low` to `high`."""
 
     types: tuple
     optional: bool

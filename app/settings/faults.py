@@ -145,9 +145,9 @@ def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, cras
 
 
 def cause(kind: str, rank: int, value: float) -> None:
-    """Set the controls to one more trouble: `rank` is `value` times slower ("slow") or lost at `value` s ("lost"), or
-    the latency is `value` s ("latency"). Other ranks and faults stay. Start the run as *Run* does, unless every run of
-    this reader, or of this cluster, waits for *Run*.
+    """Add trouble to the controls: `rank` becomes `value` times slower ("slow") or is lost at `value` s ("lost"), or
+    the latency becomes `value` s ("latency"). Other faults stay. Start the run as *Run* does, unless every run of this
+    reader, or of this cluster, waits for *Run*.
     """
     try:
         experiment = chosen.experiment()

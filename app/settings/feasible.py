@@ -66,8 +66,8 @@ def _reason(experiment: Experiment) -> Reason:
 def is_light(experiment: Experiment) -> bool:
     """Return True if the experiment is small enough for the server itself to build the workload and plan the pipeline.
 
-    A larger one is built and checked where it runs, in a process of the pool. Raise ValueError if there is no such
-    table.
+    A larger one is built and checked where it runs, in a process of the pool. Raise ValueError if its table does not
+    exist.
     """
     return experiment.numbers <= MOST_NUMBERS and _has_short_plan(experiment)
 

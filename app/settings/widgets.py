@@ -25,8 +25,7 @@ MEANING = {
 def draw(one: Control, refused: str = "", on_change=None) -> None:
     """Draw the widget of `one` if it is in force. Its value is stored in the session, under its name.
 
-    `refused` says why the cluster cannot obey it; the widget is then disabled, unless it has a value that must be
-    reset.
+    `refused` says why the cluster cannot obey it; the widget is then disabled, unless its value must be reset.
     """
     if not in_force(one.owner, one.name, st.session_state) or (one.name == "batch" and chosen.algorithm().whole_batch):
         return

@@ -68,8 +68,8 @@ def forget() -> None:
 def keep(chapter: str, opened: str) -> None:
     """Synchronise progress with the browser's local storage.
 
-    `chapter` is the one whose text is being read, or ""; `opened` identifies what is on the page, and scrolls it to its
-    top.
+    `chapter` is the one whose text is being read, or ""; `opened` identifies what is on the page, which scrolls to its
+    top when this changes.
     """
     state = st.session_state
     forgetting, resets, returning = state.get("forgetting", False), state.get("resets", 0), state.get("returning")
@@ -113,7 +113,7 @@ def _listen() -> None:
 
 
 def _reset() -> None:
-    """Reset the session, including solutions, whose reports would be counted again."""
+    """Reset the session, including solutions, whose reports would otherwise be counted again."""
     state = st.session_state
     state.progress, state.forgetting, state.resets = EMPTY, False, state.get("resets", 0) + 1
     for name in map(str, list(state)):

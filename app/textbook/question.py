@@ -30,7 +30,7 @@ class Given(NamedTuple):
 
 
 def ask(chapter: Chapter, item: Item, place: str) -> bool:
-    """Draw a question, or how it was answered; return True if it has been answered."""
+    """Draw a question, or the reader's answer to it; return True if it has been answered."""
     state, key = st.session_state, f"{place}-{chapter.name}-{item.name}"
     answers = memory.document().of(chapter.name, item.name, place)
     last = answers[-1] if answers and returning.fits(item, answers[-1]) else None
@@ -55,7 +55,7 @@ def ask(chapter: Chapter, item: Item, place: str) -> bool:
 
 
 def draw(item: Item, parameters: dict, key: str, place: str) -> Given | None:
-    """Draw a question with the widgets for a guess; return the guess when it is submitted. Reveal nothing before."""
+    """Draw a question with the widgets for a guess, revealing nothing; return the guess once it is submitted."""
     if BADGES[place]:
         st.markdown(BADGES[place])
     st.markdown(item.question(parameters))

@@ -60,7 +60,7 @@ def _table() -> str:
 
 
 def _bring() -> None:
-    """Add the contents of the uploaded file."""
+    """Merge the uploaded file into the reader's progress."""
     state = st.session_state
     if (file := state["given-progress"]) is None:
         state.brought = ""

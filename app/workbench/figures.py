@@ -16,7 +16,7 @@ SPREAD = '<p class="spread">{}</p>'
 
 
 def await_them(experiment: Experiment) -> None:
-    """Draw the empty places for the figures of a run in progress, which fill one by one."""
+    """Draw empty places for the figures of a run in progress."""
     names = [
         name
         for name in choose_figures(ABOVE, experiment)
@@ -54,7 +54,7 @@ def show(one: Shown) -> None:
 
 
 def spread(one: Shown) -> None:
-    """Show which seeds the figures above cover; the line stays without seeds, so that nothing moves."""
+    """Show which seeds the figures above cover; with a single seed the line stays, empty, so that nothing moves."""
     words = f"± standard deviation over {len(one.runs)} seeds; timeline of seed {one.run.experiment.seed}"
     st.html(SPREAD.format(words if one.others else ""))
     if one.others:
@@ -62,7 +62,7 @@ def spread(one: Shown) -> None:
 
 
 def _grid(figures: int):
-    """Return a grid for this many figures: one line, or two lines, the second with more than one figure."""
+    """Return a grid for this many figures: one line, or two if the second then has more than one figure."""
     return st.grid(min_column_width=140 if figures < 7 else 190, gap="small", key="figures")
 
 

@@ -55,12 +55,12 @@ def _pin(name: str, folder: str) -> None:
 
 
 def title(e: Experiment) -> str:
-    """Return a run's title and, small, its files' names: "EASGD on handwritten digits", easgd, digits."""
+    """Return a run's title and, in small print, its files' names: "EASGD on handwritten digits", easgd, digits."""
     return f"{escape_markdown(naming.title(e))} :small[:gray[{escape_markdown(naming.files(e))}]]"
 
 
 def headline(e: Experiment, run: Run | None = None, place_too: bool = True) -> str:
-    """Describe in a line what is run and where; for a run that has ended, with its GPUs and how far it got."""
+    """Describe in one line what runs and where; for a run that has ended, also its GPUs and how far it got."""
     steps = steps_taken(run) if run else units.count_with_noun(e.steps or 0, "step")
     budget = [steps] if e.steps else []
     budget += [f"{e.epochs:g} epoch{'s' * (e.epochs != 1)}"] if e.epochs else []

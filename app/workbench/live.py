@@ -25,7 +25,8 @@ EVERY = 0.5  # s between two frames
 def show(led: bool = False) -> None:
     """Show the page while a run is in progress: above the run that is already on the page, or alone.
 
-    `led`: the first screen above draws the timeline of the run on the page or, without one, says how far this run is.
+    `led`: the first screen above draws the timeline of the run on the page or, without one, says how far this run has
+    got.
     """
     folder, asked = st.session_state.get("shown"), st.session_state.asked
     if folder:
@@ -37,7 +38,7 @@ def show(led: bool = False) -> None:
 
 
 def say_progress() -> None:
-    """Say what the run in progress does, for instance that kernels are being compiled, where its pictures will be."""
+    """Say what the run in progress is doing, for instance compiling kernels, in the place of its pictures."""
     st.fragment(_progress, run_every=EVERY)()
 
 
@@ -57,7 +58,7 @@ def ending(now: JobState | None) -> str:
 class LiveRun:
     """A run in progress, redrawn repeatedly in the layout of a finished one; `before` is the previous run, in grey.
 
-    It is `brief` where the page already says how far it is.
+    It is `brief` where the page already says how far the run has got.
     """
 
     def __init__(self, before: Shown | None, brief: bool = False):
