@@ -8,7 +8,7 @@
 A rank is a thread of this process, and one of them runs at a time (`cluster/strands/threads.py`).
 
     process_state.py  per-process state of which each rank needs its own copy
-    process.py        the process that a rank believes it is; environment.py what it asks its system
+    process.py        the process that a rank appears to be; environment.py what it gets from its system
     world.py          torch.distributed of each rank: groups, rendezvous, losses, steps; store.py is the store
     logged_values.py  values that a script logs
     refusals.py       what is not simulated
@@ -101,10 +101,10 @@ def simulate(
     steps: float = float("inf"),
     on_line: Callable[[int, str], None] | None = None,
 ) -> Simulated:
-    """Run `program` on `ranks` simulated machines, and return what they computed and when.
+    """Run `program` on `ranks` simulated machines. Return what they computed, and when.
 
     `program` is a function, called as `program(*args)` on every rank, or a script, with `args` as its command line.
-    Inside it torch.distributed works as under torchrun: `dist.init_process_group()` with any backend. `on_line(rank,
+    Inside it, torch.distributed works as under torchrun: `dist.init_process_group()` takes any backend. `on_line(rank,
     line)` gets what ranks print; without it, lines are printed. The other arguments are those of `SimulatedMachines`.
     Raise the error that ended the run: a Deadlock, a RankFailed caused by the program's own exception, or another
     ClusterError.

@@ -1,7 +1,7 @@
-"""What a rank is doing, in words: the module, the label of record_function, the backward pass of either, the optimizer.
+"""What a rank is doing, in words: the module, the record_function label, the backward pass of either, the optimizer.
 
-A node of autograd has a sequence number, which grows as the forward pass creates nodes. So the numbers at which modules
-begin and end tell which module a node belongs to.
+An autograd node has a sequence number, which grows as the forward pass creates nodes. So the numbers at which modules
+begin and end show which module a node belongs to.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ class Activity:
             self._note()
 
     def forget(self) -> None:
-        """Forget which modules the nodes of autograd belong to, at the end of a step."""
+        """Forget, at the end of a step, which modules the autograd nodes belong to."""
         del self._numbers[:-1], self._labels[:-1]
 
     def label(self) -> str:

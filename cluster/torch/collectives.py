@@ -127,7 +127,7 @@ class Collectives(dist.ProcessGroup):
         return self._scatter_sums(list(outputs), inputs, opts, list(inputs), pieces)
 
     def _scatter_sums(self, outputs: Any, inputs: Tensors, opts: Any, given: Any, pieces: Callable) -> CollectiveWork:
-        """Reduce, and give each rank its piece; `pieces(given, place)` are those of rank `place`."""
+        """Reduce, and give each rank its pieces; `pieces(given, place)` returns those of rank `place`."""
         op, count = operation_of(opts), sum(x.numel() for x in inputs)
 
         def work(data: list) -> None:

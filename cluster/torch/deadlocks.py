@@ -42,7 +42,7 @@ def _describe(waits: Sequence[Wait], line: str, size: int) -> str:
 
 
 def _whom(waits: Sequence[Wait], size: int) -> tuple[bool, str]:
-    """Return whether each of these ranks waits for a different one, and for whom they wait."""
+    """Return whether each of these ranks waits for a different one, and whom they wait for, in words."""
     sources = {wait.source for wait in waits}
     if len(sources) == 1:
         return False, waits[0].whom

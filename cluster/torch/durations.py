@@ -1,8 +1,9 @@
-"""When a collective ends on each rank, and for whom it waited, given when each arrived.
+"""When a collective ends on each rank, and whom that rank waited for, given when each rank arrived.
 
 The times are those of its messages, or follow from the recurrence of a ring.
 
-A message needs both of its ranks. Ports serve messages one after another, so collectives that overlap share them.
+A message starts when both of its ranks have arrived. Ports serve messages one after another, so overlapping collectives
+share them.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Members:
     def ring(self, count: int, itemsize: int, first: int, stop: int) -> list[float]:
         """Simulate steps `first` to `stop` - 1 of a ring over `count` numbers; return when each rank is done, in s.
 
-        The first P - 1 steps sum, the others only pass on. One row stands for all messages of a rank to the next.
+        The first P - 1 steps sum, the others only pass on. One row stands for all messages from a rank to the next.
         """
         groups, size = self.groups, self.size
         pieces = [(piece.stop - piece.start) * itemsize for piece in shares(count, size)]
@@ -88,10 +89,10 @@ class Members:
         return ends
 
     def _in_memory(self, link: Link, routes: list, sent: list[int], times: int) -> list[float]:
-        """Exchange in the memory that ranks of one computer share, after the last rank has arrived.
+        """Simulate an exchange in the shared memory of one computer. Return when each rank is done, in s.
 
-        It takes the time of `times` the bytes that each rank has `sent`. Processors are busy during the latency, in
-        which threads wake each other, and for part of the rest.
+        It begins when the last rank has arrived. The bytes that a rank has `sent` are moved `times` times. Processors
+        are busy during the latency, in which threads wake each other, and for part of the rest.
         """
         ports = [port for route in routes for port in (route.out, route.into)]
         self.begins = begins = max(self.begins, *(port.free for port in ports))

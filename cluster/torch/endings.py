@@ -57,7 +57,7 @@ def _stop(number: int, line: str, is_cancelled: bool) -> ClusterError:
 
 @contextlib.contextmanager
 def failed_threads(notes: set[str]) -> Iterator[None]:
-    """Note why a thread of the script's own failed: its rank continues without it."""
+    """During a run, note why a thread that the script started has failed: its rank continues without it."""
     before = threading.excepthook  # which prints the traceback
 
     def note(failed: Any) -> None:
@@ -90,5 +90,5 @@ def _failure(process: Process, error: Exception) -> RankFailed:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """True if memory could not be allocated. For CPU memory torch has no separate exception, only these words."""
+    """True if memory could not be allocated. For CPU memory, torch has no exception of its own, only this message."""
     return isinstance(error, MemoryError) or "can't allocate memory" in str(error)

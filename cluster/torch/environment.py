@@ -1,4 +1,4 @@
-"""What a rank asks its operating system: environment variables, the time, standard output, signals, its exit."""
+"""What a rank gets from its operating system: environment variables, time, standard output, signals, exit."""
 
 import contextlib
 import os
@@ -52,7 +52,7 @@ class Environment(os._Environ):
 
 
 class Lines:
-    """A text stream that passes each rank's lines to the run, and other threads' output on unchanged."""
+    """A text stream that passes each rank's lines to the run, and leaves other threads' output unchanged."""
 
     def __init__(self, name: str):
         self._name, self.stream = name, getattr(sys, name)

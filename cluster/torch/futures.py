@@ -1,6 +1,6 @@
 """Futures of operations in progress, and when their callbacks run.
 
-C++ would block in a future's wait while holding the baton, so a rank completes its own futures: when it asks for one,
+A future's wait in C++ would block while holding the baton, so a rank completes its own futures: when it asks for one,
 after a torch operation, and at the end of backward.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Future(torch.futures.Future):
-    """A future that its own rank completes when it asks for the value. C++ would block while it holds the baton."""
+    """A future that its own rank completes when it asks for the value. C++ would block while holding the baton."""
 
     def __init__(self, source: PendingWork | Future):
         super().__init__()
@@ -59,7 +59,7 @@ class Future(torch.futures.Future):
 
 
 def drain_after_backward(process: Any) -> None:
-    """Wait at the end of backward for all works with futures, because DDP's reducer would wait for them in C++."""
+    """At the end of backward, wait for all works with futures, because DDP's reducer would wait for them in C++."""
     if not process.called_back and torch._C._current_graph_task_id() != -1:
         process.called_back = True
 
@@ -72,7 +72,7 @@ def drain_after_backward(process: Any) -> None:
 
 
 def delay_all_reduce(reducer: Any, real: Callable = dist.Reducer._delay_all_reduce) -> None:
-    """Reduce the gradients of a static graph's first step; DDP's reducer waits for their futures in the same call."""
+    """Reduce the gradients of a static graph's first step. DDP's reducer waits for their futures in the same call."""
     process = current()
     if not process:
         return real(reducer)
@@ -85,7 +85,7 @@ def delay_all_reduce(reducer: Any, real: Callable = dist.Reducer._delay_all_redu
 
 
 def call_back(process: Any) -> None:
-    """Finish the operations that are over by now, so that work started by their callbacks overlaps with the rank's."""
+    """Finish the operations that are over by now, so that their callbacks can start work that overlaps the rank's."""
     if process.due and not process.draining:
         process.draining = True
         try:

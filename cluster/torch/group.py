@@ -60,7 +60,7 @@ class Group(Collectives):
     abort = shutdown
 
     def _set_sequence_number_for_group(self) -> None:
-        """Do nothing: `calls` is the number."""
+        """Do nothing: `calls` serves as the sequence number."""
 
     def _get_sequence_number_for_group(self) -> int:
         return self.calls

@@ -1,7 +1,7 @@
 """Messages that wait for their receiver, as in gloo and NCCL.
 
-gloo has no eager messages: `dist.send` of one number blocks until the other rank receives. So two ranks that both send
-first wait forever. `eager` is the size in bytes up to which a message leaves at once, a limit that MPI has.
+gloo has no eager messages: even a `dist.send` of one number blocks until the other rank receives. So two ranks that
+both send first wait forever. `eager` is the size in bytes up to which a message leaves at once, as in MPI.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Match:
-    """Sends and receives of one group, receiver and tag that have not found each other yet, in the order of time."""
+    """Sends and receives of one group, receiver and tag that have not been matched yet, in the order of time."""
 
     def __init__(self):
         self._sends: list[tuple[int, Sending | None]] = []  # from whom; None for a message that has already left
@@ -68,7 +68,10 @@ class Sending:
         self._ready = self._rank.now
 
     def leave(self, received: float | None = None) -> None:
-        """Hand it to the network. `received` is when its receive was posted, in s, which it learns a latency later."""
+        """Hand the message to the network. `received` is when its receive was posted, in s.
+
+        The sender learns of the receive one latency later.
+        """
         queue, route, rank = self._group.process.sim.queue, self._route, self._rank
         start = self._ready if received is None else max(self._ready, received + route.latency)
         self.begins = self._ready if received is None else max(self._ready, received)
@@ -82,7 +85,7 @@ class Sending:
         self._parked = False
 
     def wait(self) -> None:
-        """Block until it has left. Raise RankLost if its receiver is lost before."""
+        """Block until the message has left. Raise RankLost if its receiver is lost before that."""
         rank, process, queue = self._rank, self._group.process, self._group.process.sim.queue
         other, start = self._group.members[self._dst], self._rank.now
         if self.left is None and not self._lost():
@@ -129,7 +132,7 @@ class Receiving:
         return self._receive.has_arrived() if self._receive else bool(arrived)
 
     def take(self) -> None:
-        """Block until the message is there, and copy it. Raise ClusterError if it does not fit."""
+        """Block until the message has arrived, and copy it. Raise ClusterError if it does not fit."""
         group, process = self._group, self._group.process
         rank, start = process.rank, process.rank.now
         if self._receive:

@@ -1,6 +1,6 @@
 """One run of ranks that use torch: give each rank its own per-process state, and restore the original afterwards.
 
-The run has its own thread, for which the caller's thread waits: an interrupt that reached a rank's thread would make
+The run has its own thread, and the caller's thread waits for it: an interrupt that reached a rank's thread would make
 two threads run at once. Ctrl-C ends the run as `stop` does. A watchdog checks that the run makes progress.
 """
 
@@ -55,7 +55,7 @@ def warn_of_version() -> str:
 class Recorded:
     """What a run produced: its outcome, who waited for whom, and the lines printed, as (rank, line).
 
-    `files` are those in the script's folder that it imported or read.
+    `files` are the files in the script's folder that it imported or read.
     """
 
     outcome: Outcome
@@ -79,8 +79,8 @@ def run(
     """Run `program()` on every rank of `machines`. Errors of the run are in the outcome.
 
     `main()` makes each rank's __main__. `on_line(rank, line)` is called with each line that ranks print; without it,
-    lines are printed after the rank's number. `on_progress` and `stop` are those of `cluster.simulated.run`; all of
-    these are called in the caller's thread. Raise Blocked if a rank blocks in C++, after which the process can run no
+    lines are printed after the rank's number. `on_progress` and `stop` are those of `cluster.simulated.run`. These
+    three are called in the caller's thread. Raise Blocked if a rank blocks in C++, after which the process can run no
     more ranks, and ValueError inside another run.
     """
     if not _one_run.acquire(blocking=False):
@@ -176,7 +176,7 @@ def _run(
 
 @contextlib.contextmanager
 def _in_place() -> Iterator[None]:
-    """Replace shared state by each rank's own. Use one thread per rank, as under torchrun."""
+    """During a run, replace shared state by each rank's own, and use one thread per rank, as under torchrun."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

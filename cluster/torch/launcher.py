@@ -24,7 +24,7 @@ from cluster.torch.replaced import replace_names
 
 
 class RanksFailed(BaseException):
-    """Raised where a script waits for failed ranks, to end it. Not an Exception, so that no script catches it."""
+    """Raised where a script waits for ranks that failed, to end it. Not an Exception, so that no script catches it."""
 
 
 class Launcher:
@@ -36,7 +36,7 @@ class Launcher:
         self._started: list[Started] = []
 
     def run(self) -> Recorded:
-        """Run the script. Raise ValueError if it starts no ranks after all, RankFailed if it fails itself."""
+        """Run the script. Raise ValueError if it starts no ranks after all, RankFailed if the script itself fails."""
         main, name = sys.modules["__main__"], self._module.__file__
         sys.modules["__main__"] = self._module
         try:
@@ -98,7 +98,7 @@ class Launcher:
         self._started.append(process)
 
     def run_started(self) -> None:
-        """Run all started processes as ranks, when the script first waits for one of them."""
+        """Run all started processes as ranks. This is called when the script first waits for one of them."""
         if self._started:
             calls = [(one.target, one.arguments, one.options) for one in self._started]
             self._started = []
@@ -174,7 +174,7 @@ class SharedQueue(queue.SimpleQueue):
 
 
 class SharedObjects:
-    """The return value of mp.Manager(). Ranks share memory, so its objects are plain ones."""
+    """The return value of mp.Manager(). Ranks share memory, so its objects are ordinary ones."""
 
     dict, list = dict, list
 

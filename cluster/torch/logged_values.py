@@ -18,7 +18,7 @@ LINE = re.compile(r"\b(\w*(?:loss|accuracy))(?:\s*[:=]\s*|\s+)([-+]?(?:\d+\.?\d*
 
 
 def log_values(values: Mapping[str, Any]) -> None:
-    """Record values of this rank; outside a rank, do nothing. Raise TypeError for a value that is not a number."""
+    """Record this rank's values; outside a rank, do nothing. Raise TypeError for a value that is not a number."""
     if mine := current():
         with mine.pricer.pause():
             numbers = {name: _number(name, value) for name, value in values.items()}
@@ -26,7 +26,7 @@ def log_values(values: Mapping[str, Any]) -> None:
 
 
 def log_line(line: str) -> None:
-    """Record the numbers in a line that this rank prints, the first of each name."""
+    """Record the numbers in a line that this rank prints; of each name, only the first."""
     mine = current()
     if mine and (found := LINE.findall(line)):
         numbers: dict[str, float] = {}

@@ -15,11 +15,11 @@ CLOCKS: dict[str, type[Pricer]] = {"roofline": Roofline, "measured": Measured}
 
 @dataclass(frozen=True)
 class SimulatedMachines:
-    """The machines that a script runs on. `network` and `device` are presets by name, or values.
+    """The machines that a script runs on. `network` and `device` are names of presets, or values.
 
     `eager` is the size in bytes up to which a send does not wait for its receiver; the default, 0, is as in gloo.
     `clock` is "roofline", which prices each operation, or "measured", the time of this machine, which is not
-    repeatable. A rank ends after `steps` steps of its optimizer. The run is given up if nothing happens for `patience`
+    repeatable. A rank ends after `steps` steps of its optimizer. The run is abandoned if nothing happens for `patience`
     seconds of real time.
     """
 

@@ -66,7 +66,7 @@ class Meeting:
         self.waiters: list[tuple[int, Actor]] = []
 
     def join(self, group: Group, call: Call, payload: Any, time: float) -> bool:
-        """Add a rank. Return True if all have arrived. Raise ClusterError if it calls something else."""
+        """Add a rank. Return True if all have arrived. Raise ClusterError if the rank calls something else."""
         process = group.process
         if call != self.call:
             other, theirs = next(iter(self.joined.items()))
@@ -79,7 +79,7 @@ class Meeting:
         return len(self.joined) == self.size
 
     def finish(self, durations: Callable[[Members], list[float]], work: Callable[[list], None]) -> None:
-        """Compute the result, and wake the waiting ranks. If a rank is lost before the end, nobody gets the result."""
+        """Compute the result, and wake the waiting ranks. If a rank is lost before the end, no rank gets the result."""
         arrivals = [self.joined[place] for place in range(self.size)]
         groups = [arrival.group for arrival in arrivals]
         joined = [arrival.time for arrival in arrivals]
@@ -103,7 +103,7 @@ class Meeting:
             queue.push(max(ends[place], actor.now, queue.now), actor)
 
     def missing(self) -> Iterator[str]:
-        """Yield a sentence on the ranks that have not arrived, for each place where they are."""
+        """Yield a sentence for each place where ranks that have not arrived are."""
         group = self._group
         found: dict[str, list[int]] = {}
         for place, number in enumerate(group.members):

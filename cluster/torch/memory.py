@@ -1,9 +1,9 @@
 """The contents of a rank's memory: the parameters of its optimizers, their gradients, their state, and activations.
 
-The first three are measured at the end of a step. Sizes are those of local storage: only the shard of a sharded
-parameter counts. Activations are the results of operations that autograd records, for as long as backward or the script
-uses them. Their largest sum in a step counts. Views share the storage of what they view, so nothing is counted twice.
-Buffers, inputs and temporaries of the backward pass are not recorded.
+The first three are measured at the end of a step. Sizes are those of local storage: of a sharded parameter, only the
+local shard counts. Activations are the results of operations that autograd records, for as long as backward or the
+script uses them. Their largest sum in a step counts. Views share the storage of their base, so nothing is counted
+twice. Buffers, inputs and temporaries of the backward pass are not recorded.
 """
 
 from collections.abc import Iterable
@@ -68,7 +68,7 @@ class Activations:
             del self._in_use[id(one)]
 
     def take_peak(self) -> int:
-        """Return the peak, and start a new one."""
+        """Return the peak since the last call, and start a new one."""
         self._remove_freed()
         peak, self.peak = self.peak, self.nbytes
         return peak

@@ -10,7 +10,7 @@ from cluster.torch.process import current, is_library_file
 
 
 class OpenedFiles:
-    """An audit hook. It cannot be removed, so there is only one, which watches files below `folder`, if that is set."""
+    """An audit hook that watches files below `folder`, if set. It cannot be removed, so a process has only one."""
 
     folder = ""
     found: set[str]

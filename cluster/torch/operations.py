@@ -24,7 +24,7 @@ SLOW = (
     *("exp", "log", "tanh", "sigmoid", "silu", "gelu", "erf", "softmax", "softplus", "sum", "mean", "norm", "pool"),
     *("scaled_dot_product", "cumsum", "sort", "topk"),
 )
-"""Parts of the names of operations that compute much for each number, rather than only moving it."""
+"""Parts of the names of operations that compute a lot per number, rather than just moving it."""
 
 
 class Operation(NamedTuple):
@@ -60,7 +60,7 @@ def operation(func: Any) -> Operation:
 
 
 def nbytes(x: Any) -> int:
-    """Return the bytes of a tensor, or of those in a list of arguments."""
+    """Return the bytes of a tensor, or of all tensors in a list of arguments."""
     if isinstance(x, torch.Tensor):
         return x.numel() * x.element_size()
     total = 0
@@ -71,12 +71,12 @@ def nbytes(x: Any) -> int:
 
 
 def itemsize(args: Any) -> int:
-    """Return the bytes of a number of the first tensor among these arguments."""
+    """Return the bytes per number of the first tensor among these arguments; 4 if there is none."""
     return next((x.element_size() for x in args if isinstance(x, torch.Tensor)), 4)
 
 
 def count_flops(func: Any, known: Operation, args: Any, kwargs: Any, out: Any) -> int:
-    """Return the FLOPs of a call of an operation that has a formula for them."""
+    """Return the FLOPs of one call of an operation that has a formula for them."""
     assert known.flops
     if kwargs:
         return known.flops(*args, **kwargs, out_val=out)
@@ -88,4 +88,4 @@ def count_flops(func: Any, known: Operation, args: Any, kwargs: Any, out: Any) -
 
 
 _flops: dict[Any, int] = {}
-"""FLOPs by operation and shapes: the formulas of torch take as long as a small operation."""
+"""FLOPs by operation and shapes, cached because torch's formulas take as long as a small operation."""

@@ -1,6 +1,6 @@
 """Which messages a collective sends: rounds of (sender, receiver, bytes), with ranks numbered within the group.
 
-A rank begins a round when it has the messages of the previous round.
+A rank begins a round once it has received its messages of the previous round.
 
     tree       broadcast and, backwards, reduce: a binomial tree, log2 P rounds
     star       gather and scatter: the root and every other rank
@@ -48,6 +48,6 @@ def dissemination(size: int) -> list[Round]:
 
 
 def ring(sizes: Sequence[int], first: int, stop: int) -> list[Round]:
-    """Return these rounds of a ring all-reduce. `sizes[piece]` is in bytes; see `ring_recurrence.ring_times`."""
+    """Return rounds first:stop of a ring all-reduce. `sizes[piece]` is in bytes; see `ring_recurrence.ring_times`."""
     size = len(sizes)
     return [[(r, (r + 1) % size, sizes[(r - 1 - step) % size]) for r in range(size)] for step in range(first, stop)]

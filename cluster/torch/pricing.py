@@ -35,10 +35,10 @@ real_time = time.thread_time  # a script's `time` is virtual, this one is real
 
 
 class Pricer:
-    """Charges a rank for its work. `operations` counts those of all ranks, which shows that a run is alive.
+    """Charges a rank for its work. `operations` counts the operations of all ranks, a sign that the run is alive.
 
     If the host `runs_ahead` of its device, as with a GPU, the rank's time is the device's, and `host` is when the host
-    last waited for it, in s.
+    last waited for the device, in s.
     """
 
     operations = 0
@@ -113,9 +113,9 @@ class Roofline(Pricer, TorchDispatchMode):
             self._advance(self._of_python(self.calls.made))
 
     def _of_python(self, made: int) -> float:
-        """Return the time of Python since the last call of this, up to call number `made`, in s.
+        """Return the time that Python took since this was last called, up to Python call number `made`, in s.
 
-        Until the end of the first step, Python imports and fills caches, and is free.
+        Until the end of the first step, Python imports modules and fills caches, and is free.
         """
         calls = self.calls.take(made)
         return self.device.of_python(calls) if self.rank.event_log.step > 0 else 0.0

@@ -1,4 +1,4 @@
-"""The process that a rank believes it is: its communicator, environment and pricer, and what all ranks share."""
+"""The process that a rank appears to be: its communicator, environment and pricer, and what all ranks share."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Process:
         self.sim.queue.sync(self.rank)
 
     def leave(self) -> None:
-        """Continue after an operation whose real time costs nothing."""
+        """Continue after an operation whose real time is not charged."""
         self.pricer.skip()
 
     def end_step(self, sizes: dict[str, int], optimizer: int) -> None:
@@ -113,7 +113,7 @@ _theirs: dict[CodeType, bool] = {}
 
 
 def is_library(code: CodeType) -> bool:
-    """True for code of Python, an installed package or Lockstep; False for the script's code."""
+    """True if the code belongs to Python, an installed package or Lockstep, rather than to the script."""
     known = _theirs.get(code)
     if known is None:
         name = code.co_filename
@@ -122,14 +122,14 @@ def is_library(code: CodeType) -> bool:
 
 
 def is_library_file(name: str) -> bool:
-    """True for a file of Python, an installed package or Lockstep, even if it is in the script's folder."""
+    """True if the file belongs to Python, an installed package or Lockstep, even inside the script's folder."""
     return os.path.abspath(name).startswith(_LIBRARIES)
 
 
 def script_line(frame: Any = None) -> str:
     """Return the innermost line of the script that this thread, or `frame`, executes: "line 31 of train.py".
 
-    "" if there is none.
+    Return "" if there is none.
     """
     frame = frame or sys._getframe(1)
     while frame and is_library(frame.f_code):

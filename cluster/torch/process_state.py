@@ -26,9 +26,10 @@ REDIRECTED = [
 
 
 class ProcessState:
-    """One strand's copy. `rank` is None for the hub, which starts from the state of the process as it is.
+    """One strand's copy of the state. `rank` is None for the hub, which starts from the process's current state.
 
-    A new process seeds `random` and numpy from the operating system; a rank uses its number, so that a run repeats.
+    A new process seeds `random` and numpy from the operating system; a rank uses its number, so that runs can be
+    repeated.
     """
 
     def __init__(self, rank: int | None = None, main: ModuleType | None = None):
@@ -62,7 +63,7 @@ class ProcessState:
 
 
 class OwnModules:
-    """A finder of the modules in the script's folder, for sys.meta_path. Each rank imports its own copy of them."""
+    """A finder, for sys.meta_path, of the modules in the script's folder. Each rank imports its own copy of them."""
 
     names: ClassVar[set[str]] = set()
 
@@ -86,7 +87,7 @@ def own_modules(folder: str) -> Iterator[set[str]]:
     """Let scripts import from `folder`, each rank its own copies. Yield the files that they import.
 
     No compiled files are written: Python considers a .pyc current if the source's size and time in seconds match, so a
-    module changed and run again within a second would be the old one.
+    module that is changed and run again within a second would be the old one.
     """
     finder, path, no_pyc = OwnModules(folder), sys.path[:], sys.dont_write_bytecode
     sys.dont_write_bytecode = True
@@ -103,14 +104,14 @@ def own_modules(folder: str) -> Iterator[set[str]]:
 
 
 OWN = threading.local()
-"""`OWN.random` is the generator of the rank that this thread is."""
+"""`OWN.random` is the generator of this thread's rank."""
 
 
 @contextlib.contextmanager
 def own_random() -> Iterator[None]:
     """Make the functions of `random` draw from `OWN.random` if the thread has one.
 
-    Redirecting them is a hundred times faster than exchanging the 2,500 bytes of its state at every switch.
+    Redirecting them is a hundred times as fast as swapping the 2,500 bytes of the generator's state at every switch.
     """
     before = {name: getattr(random, name) for name in REDIRECTED}
 

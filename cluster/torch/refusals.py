@@ -1,4 +1,4 @@
-"""What is not simulated: it either runs in another way, with a note, or is refused in one sentence with the line."""
+"""What is not simulated: it either runs in another way, with a note, or raises an error that names the line."""
 
 import contextlib
 import inspect
@@ -28,7 +28,7 @@ class NotSimulated(ClusterError):
 
 
 def refuse_inside(what: str, instead: str, real: Any) -> Callable:
-    """Return a function that refuses inside a rank, and is `real` elsewhere."""
+    """Return a function that raises NotSimulated inside a rank, and is `real` elsewhere."""
 
     def refuse(*args: Any, **options: Any) -> Any:
         mine = current()
@@ -106,7 +106,7 @@ RPC = "remote calls are not simulated; use send and recv, or collectives"
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """During a run, offer ranks only what is simulated."""
+    """During a run, let ranks use only what is simulated."""
     stores = {kind: _own_store(kind, getattr(dist, kind)) for kind in ("TCPStore", "FileStore", "HashStore")}
     cuda = torch.cuda
     process = multiprocessing.process.BaseProcess

@@ -1,7 +1,7 @@
 """Schedules of torch.distributed.pipelining, completed once for all ranks.
 
 Each rank of a pipeline adds sends and receives to the operations of all ranks, and executes its own. On 64 ranks with
-two stages each this takes half a second to a second and a half. Real ranks do it at the same time, simulated ones
+two stages each this takes half a second to a second and a half. Real ranks do it at the same time; simulated ones
 would do it one after the other.
 """
 
@@ -19,7 +19,7 @@ Operations = dict[int, list[Any]]
 
 @contextlib.contextmanager
 def shared_schedules() -> Iterator[None]:
-    """During a run, let ranks share what one of them has computed from the same operations."""
+    """During a run, let all ranks use the schedule that the first one computed from the same operations."""
     completed: list[tuple[tuple, Operations, dict[int, int], Operations]] = []
     real: Any = Schedule._prepare_schedule_with_comms
 

@@ -27,10 +27,10 @@ def run_script(
     text: str | None = None,
     **options: Any,
 ) -> Recorded:
-    """Run the script on every rank. `options` are those of `launch.run`.
+    """Run the script on every rank, and return what it produced. `options` are those of `launch.run`.
 
-    A `text`, if given, is run instead of the current content of the file. Raise ValueError if the file cannot be read
-    or is not Python.
+    If `text` is given, it is run instead of the current content of the file. Raise ValueError if the file cannot be
+    read or is not Python.
     """
     path = Path(path)
     code, starts_ranks = read(path, text)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Values(dict[str, bytes]):
-    """The values of all stores, and the ranks that wait for some of them."""
+    """The values of all stores, and the ranks that wait for values."""
 
     def __init__(self, sim: Simulation):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Virtual streams: torch.cpu's Stream and Event do nothing on a CPU; these keep the order that CUDA's do.
+"""Virtual streams: torch.cpu's Stream and Event do nothing; these keep the order that CUDA's would.
 
 FSDP2 asks the module of its device, here torch.cpu, for streams. If a side stream waits for a collective, it only
 records that. The default stream blocks the rank when it waits for the side stream, or for an event recorded on it.
@@ -8,9 +8,9 @@ On a CPU a rank executes one operation after the other, so a collective begins w
 a side stream that needs a tensor still in transit waits for it at once, which is correct, but does not overlap.
 
 On a GPU the host only queues operations. So a rank's time is that of its device's default stream, and a side stream
-has a time of its own: what is issued to it begins when what it waits for is over, which may be before the end of
-what the default stream has been given earlier. Queueing takes no time. The host waits only where the script reads a
-result, a clock, or an event (`Pricer.join`), and nothing issued later can begin before that.
+has a time of its own: an operation issued to it begins when everything it waits for is over, possibly before earlier
+operations of the default stream end. Queueing takes no time. The host waits only where the script reads a result, a
+clock, or an event (`Pricer.join`), and nothing issued later can begin before that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class VirtualStream:
-    """A stream of operations. Only side streams have works `under_way`, and, on a GPU, a time of their own."""
+    """A stream of operations. Only side streams have works `under_way` and, on a GPU, a time of their own."""
 
     def __init__(self, priority: int = -1, is_side: bool = True):
         self.is_side = is_side
@@ -44,7 +44,7 @@ class VirtualStream:
 
     @property
     def runs_beside(self) -> bool:
-        """True for a side stream of a GPU, whose operations take no time of the default stream."""
+        """True for a side stream of a GPU, whose operations take up none of the default stream's time."""
         return self.is_side and this().pricer.runs_ahead
 
     def begin(self, arguments: Any) -> float:
@@ -65,7 +65,7 @@ class VirtualStream:
         return list(self._pending)
 
     def take(self, works: Iterable[CollectiveWork], time: float) -> None:
-        """Wait for these, and until `time`, in s: a side stream records it, the default one blocks the rank."""
+        """Wait for these works, and until `time`, in s. A side stream only records this; the default one blocks."""
         for work in works:
             if not self.is_side:
                 work.block()
@@ -116,7 +116,7 @@ class VirtualEvent:
         (stream or current_stream()).wait_event(self)
 
     def synchronize(self) -> None:
-        """Let the host wait for it."""
+        """Let the host wait for this event."""
         over = max([self.time, *(work.settle() for work in self.works)])
         _default().wait_event(self)
         this().pricer.join(over)
@@ -157,7 +157,7 @@ def _synchronize(device: Any = None) -> None:
 
 
 def _read(real: Callable) -> Callable:
-    """Return a method of tensors with which the host reads one, and so waits for it."""
+    """Return a replacement for a tensor method with which the host reads a tensor, and so must wait for it."""
 
     def read(tensor: torch.Tensor, *args: Any, **options: Any) -> Any:
         if (mine := current()) and mine.pricer.runs_ahead and not mine.pricer.paused:
@@ -178,7 +178,7 @@ def tensors(x: Any) -> Iterator[torch.Tensor]:
 
 @contextlib.contextmanager
 def virtual_streams() -> Iterator[None]:
-    """Give torch.cpu virtual streams during a run, and let a host wait for the tensors that it reads."""
+    """During a run, give torch.cpu virtual streams, and let a host wait for the tensors that it reads."""
     reads = {name: _read(getattr(torch.Tensor, name)) for name in ("cpu", "numpy", "tolist", "__repr__")}
     streams = {"Stream": VirtualStream, "Event": VirtualEvent, "stream": _stream, "current_stream": current_stream}
     with replace_names(torch.cpu, **streams, synchronize=_synchronize), replace_names(torch.Tensor, **reads):

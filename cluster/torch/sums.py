@@ -42,7 +42,7 @@ def op_name(op: Any) -> str:
 def reduce_whole(vectors: list[torch.Tensor], op: Any, sizes: Sequence[int] | None = None) -> torch.Tensor:
     """Return the reduction of tensors of one shape; the sum of piece c starts on rank c + 1 and ends on rank c.
 
-    `sizes` are the numbers in each piece, one per rank; without them the pieces are as equal as possible.
+    `sizes` are the lengths of the pieces, one per rank; by default, the pieces are as equal as possible.
     """
     function, size = OPERATIONS[op], len(vectors)
     flat = [x.detach().reshape(-1) for x in vectors]
@@ -59,7 +59,7 @@ def _slices(sizes: Sequence[int]) -> list[slice]:
 
 
 def _in_order(function: Any, flat: list[torch.Tensor], pieces: list[slice]) -> torch.Tensor:
-    """Two passes over the ranks read every vector once, as `ring_recurrence.ring_sum` does for arrays."""
+    """Return the reduction in the order of a ring, in two passes over the ranks, as `ring_recurrence.ring_sum` does."""
     total, first, last = torch.empty_like(flat[0]), flat[0], pieces[-1]
     for piece, x in zip(pieces, flat[1:], strict=False):
         head = slice(0, piece.start)

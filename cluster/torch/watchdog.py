@@ -1,4 +1,4 @@
-"""The watchdog of a run: it checks that the run makes progress, and ends a rank that lets no other rank run."""
+"""The watchdog of a run: checks that the run makes progress, and ends a rank that keeps all others from running."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ class Blocked(ClusterError):
 
 
 class StillRunning(BaseException):
-    """Raised inside such a rank, to end it. `raised` says whether it was: a call into C++ is not interrupted."""
+    """Raised inside a blocked rank, to end it. `raised` says whether it was: a call into C++ is not interrupted."""
 
     raised = False
 
@@ -39,7 +39,7 @@ class Abandoned(BaseException):
 
 
 def watch(done: threading.Event, interrupted: threading.Event, patience: float, look: Callable[[], None]) -> None:
-    """Wait until the run is `done`, and call `look()` meanwhile, in this thread. Ctrl-C sets `interrupted`.
+    """Wait until the run is `done`, and keep calling `look()` in this thread. Ctrl-C sets `interrupted`.
 
     If nothing happens for `patience` seconds (`standstill`), or the run continues after an interrupt, end the running
     rank. Raise Blocked or Cancelled if it cannot be ended. An error in `look` ends the run at once, and is then raised.
@@ -77,7 +77,7 @@ def standstill(passed: float, used: float) -> float:
     """Return how long a rank counts as stuck, in s, if it used `used` s of CPU time in the last `passed` s.
 
     On a busy machine, a rank that computes gets only part of a core, and is slow through no fault of its own. So its
-    CPU time counts; real time counts only if it used almost no CPU time, because then it is waiting.
+    CPU time counts. Real time counts only if it used almost no CPU time, because then it is waiting.
     """
     return used if used > IDLE * passed else passed
 

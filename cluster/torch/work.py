@@ -29,14 +29,14 @@ class PendingWork(dist.Work):
         self._future: Future | None = None
 
     def end(self) -> float | None:
-        """Return when it ends, in s; None if unknown yet."""
+        """Return when the operation ends, in s; None if this is not known yet."""
         raise NotImplementedError
 
     def _block(self) -> None:
         raise NotImplementedError
 
     def block(self) -> None:
-        """Block the rank until it is done."""
+        """Block the rank until the operation is done."""
         if not self.done:
             process = self.group.process
             process.enter()
@@ -49,7 +49,7 @@ class PendingWork(dist.Work):
         return True
 
     def finish(self) -> None:
-        """Mark it as done, and run its callbacks."""
+        """Mark the operation as done, and run its callbacks."""
         if not self.done:
             self.done = True
             if self._future:
@@ -128,7 +128,7 @@ class CollectiveWork(PendingWork):
         return True
 
     def settle(self) -> float:
-        """Return when it ends, in s. Other ranks run until that is known, but the rank's time stays as it is."""
+        """Return when it ends, in s. Other ranks run until that is known, but this rank's time does not advance."""
         end = self.end()
         if end is None:
             process = self.group.process
@@ -184,7 +184,7 @@ class CollectiveWork(PendingWork):
         super().finish()
 
     def _pay(self) -> None:
-        """Let the rank's processor catch up if it computed while this collective occupied it."""
+        """Delay the rank if it computed while this collective occupied its processor."""
         rank, busy, self._owed = self.group.process.rank, self._owed * self._meeting.busy, 0
         if busy and rank.now > self._meeting.begins:
             start, rank.now = rank.now, rank.now + busy
@@ -196,7 +196,7 @@ class CollectiveWork(PendingWork):
         return next((lost[member] for member in self.group.members if member in lost), None)
 
     def report(self) -> None:
-        """Wake this rank if it would wait forever."""
+        """Wake this rank if it would otherwise wait forever for a lost rank."""
         if self._waiter in self._meeting.waiters and not self._meeting.ends and self._lost():
             self._meeting.waiters.remove(self._waiter)
             queue = self.group.process.sim.queue

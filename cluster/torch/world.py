@@ -1,4 +1,4 @@
-"""torch.distributed as the ranks of a run see it: their own groups and rendezvous, whatever backend is named."""
+"""torch.distributed as the ranks of a run see it: our own groups and rendezvous, whatever backend the script names."""
 
 import contextlib
 import os
@@ -42,7 +42,7 @@ _real_new_group: Callable = c10d._new_process_group_helper
 
 
 def _meet(url: str, rank: int = -1, world_size: int = -1, **_: Any) -> Iterator[tuple[Store, int, int]]:
-    """Yield the store, rank and size without a network. Raise ValueError if the script's rank or size differs."""
+    """Yield the store, rank and size, without a network. Raise ValueError if the script names another rank or size."""
     mine = this()
     number = rank if rank >= 0 else int(os.environ["RANK"])
     size = world_size if world_size > 0 else int(os.environ["WORLD_SIZE"])
@@ -63,7 +63,7 @@ _real_backward = torch.autograd.backward
 
 
 def _backward(tensors: Any, *args: Any, **options: Any) -> Any:
-    """Record the loss: the scalar whose backward() a script calls."""
+    """Run backward, and record the loss: the scalar on which the script calls it."""
     mine = current()
     if mine and isinstance(tensors, torch.Tensor) and tensors.numel() == 1:
         log = mine.comm.event_log
@@ -87,7 +87,7 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 @contextlib.contextmanager
 def own_world() -> Iterator[None]:
-    """Replace torch.distributed by that of the ranks during a run."""
+    """During a run, replace torch.distributed by the ranks' own."""
     hooks = register_optimizer_step_pre_hook(_before_step), register_optimizer_step_post_hook(_after_step)
     with (
         replace_names(c10d, _world=ThreadLocalWorld(), _new_process_group_helper=_new_group, rendezvous=_meet),
