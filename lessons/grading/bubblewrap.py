@@ -42,7 +42,8 @@ def works(files: Reachable) -> bool:
 def start(program: list[str], files: Reachable, pass_fds=(), **options: Any) -> tuple[subprocess.Popen, int]:
     """Start `program` and return bwrap's process and the program's PID outside the namespace.
 
-    The process ends with the program, a signal n as exit code 128 + n. `options` are those of subprocess.Popen.
+    The process ends when the program does; if signal n ended it, the exit code is 128 + n. `options` are those of
+    subprocess.Popen.
     """
     info, theirs = os.pipe()
     with open(info, encoding="utf-8") as info:

@@ -91,9 +91,9 @@ def grade(
 ) -> GradingReport:
     """Grade `source` as a solution of the chapter's exercise. Raise ValueError if the chapter has none.
 
-    An unchanged start file earns nothing, even if it does some things right. In practice, a file of level 1 is graded
-    on its predictions; where grades count, it is refused. `hints` are the hints taken, for the report; those named in
-    the file are added.
+    An unchanged start file earns nothing, even if it does some things right. A file of level 1 is graded on its
+    predictions in `practice`, and refused where grades count. `hints` are the hints taken, for the report; those named
+    in the file are added.
     """
     sheet = Sheet(chapter)
     seed = grading_seed() if seed is None else seed
@@ -114,7 +114,7 @@ def grade(
 
 
 def refuse_start_file(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:
-    """Judge an unmodified start file: nothing of it."""
+    """Refuse an unmodified start file, of which nothing is judged. Raise SolutionError."""
     raise SolutionError("this is the unmodified start file. Edit it, then grade it again.")
     yield
 
@@ -176,5 +176,5 @@ def _wanted(solution: Solution) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return text that ends with a full stop."""
+    """Return `text`, with a full stop added if it needs one."""
     return text if text.endswith((".", "?", "!")) else f"{text}."

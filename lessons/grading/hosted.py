@@ -1,4 +1,4 @@
-"""The grader's side of a rank played by a solution: it calls cluster and task by name and number.
+"""The grader's side of a rank played by a solution: it makes the calls of cluster and task that the solution requests.
 
 Nothing that a solution sends is trusted: it can request only the words below, objects are looked up by number, and
 arrays are checked before they reach compiled code.
@@ -140,7 +140,7 @@ def _vector(x: Any, what: str) -> np.ndarray:
 def _shared(thing: Any, what: str, *given: Any) -> np.ndarray | None:
     """Read a shared vector, add to it, or store into it. Raise SolutionError if coordinates or values do not fit it.
 
-    A probe may have `write`, which overwrites numbers, and something `blank` of the same shape instead of `vector`,
+    A probe may have `write`, which overwrites numbers. It may have `blank`, of the same shape, instead of `vector`,
     which would cost nothing to read.
     """
     vector = thing.blank if hasattr(thing, "blank") else thing.vector

@@ -10,8 +10,8 @@ SETTING = "LOCKSTEP_INSTRUCTOR"
 def is_visible(given: str = "", environment: Mapping[str, str] = os.environ) -> bool:
     """Return whether a reader who gave this password ("" for none) sees the pages for instructors.
 
-    LOCKSTEP_INSTRUCTOR=1 shows them to everybody; another text is the password, compared in constant time; unset, empty
-    or 0 hides them.
+    LOCKSTEP_INSTRUCTOR=1 shows them to everybody; any other text is the password, compared in constant time; unset,
+    empty or 0 hides them.
     """
     setting = environment.get(SETTING, "")
     return setting == "1" or (needs_password(environment) and hmac.compare_digest(given.encode(), setting.encode()))

@@ -28,7 +28,7 @@ def gradescope(report: GradingReport) -> dict[str, Any]:
 
 
 def otter(report: GradingReport) -> dict[str, Any]:
-    """Return the JSON that Otter-Grader 7.0 reads by GradingResults.from_ottr_json: a test file for each mark."""
+    """Return the JSON that Otter-Grader 7.0 reads with GradingResults.from_ottr_json: a test file for each mark."""
     return {
         "test_file_results": [
             {
@@ -51,7 +51,7 @@ def otter(report: GradingReport) -> dict[str, Any]:
 
 
 def classroom(report: GradingReport) -> dict[str, Any]:
-    """Return the result that GitHub Classroom's autograding-grading-reporter@v1 reads, in base64, for one runner."""
+    """Return one runner's result, which GitHub Classroom's autograding-grading-reporter@v1 reads as JSON in base64."""
     tests = [
         {
             "name": mark.name, "status": "pass" if mark.earned else "fail", "score": mark.earned, "line_no": 0,

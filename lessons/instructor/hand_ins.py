@@ -154,8 +154,9 @@ def _hand_in(name: str, files: dict[PurePosixPath, bytes | None], chapter: str) 
 
 
 def _in_folder(folder: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
-    """Yield (path, content) of every file; None for content that is not graded, and for links, which may lead "
-    "anywhere."""
+    """Yield (path, content) of each file. The content is None if it is not graded, and for links: they may lead
+    anywhere.
+    """
     for path in sorted(folder.rglob("*")):
         place = PurePosixPath(path.relative_to(folder).as_posix())
         if not _wanted(place):

@@ -1,9 +1,9 @@
 """A pile of solutions, graded in parallel, each in its own processes, with one row per solution in a CSV file.
 
-Everybody gets the same hidden cases. Whatever a solution does, and even if it takes its grader with it, the others are
-graded. A row is written when its solution is done; the next time, only new or changed solutions are graded. Files of
-level 1 are refused. "level" and "hints" are those that the file states, and "claimed" is the score that, according to
-the file, the solution had on the page, on its own hidden cases.
+Everybody gets the same hidden cases. Whatever a solution does, even if it crashes its grader, the others are graded. A
+row is written when its solution is done; the next time, only new or changed solutions are graded. Files of level 1 are
+refused. "level" and "hints" are those that the file states, and "claimed" is the score that, according to the file, the
+solution had on the page, on its own hidden cases.
 """
 
 import csv
