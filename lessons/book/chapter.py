@@ -162,7 +162,7 @@ def _question(chapter: Chapter, item: Item, place: str, predicted: list[str]) ->
 
 
 def _answer(chapter: Chapter, item: Item) -> dict[str, Any]:
-    """Return the answer that the printed chapter shows at its end."""
+    """Return the answer to a question that the printed chapter shows at its end."""
     first = questions.cases(chapter, item)[0]
     label = _label(chapter, item, "quiz")
     shown = "" if first["told"] else first["shown"].rstrip(".") + "."

@@ -51,7 +51,7 @@ class Navigation(NamedTuple):
 def build(out: Path, workbench: str = "", pyodide: dict[str, bytes] | None = None) -> list[Path]:
     """Write the book into the folder `out` and return its pages; `workbench` is the workbench's address, "" for none.
 
-    With the files of `pyodide` (lessons/live/distribution.py) its pages compute runs. An earlier build there is
+    With the files of `pyodide` (lessons/live/distribution.py) its pages can compute runs. An earlier build there is
     replaced. Raise ValueError if the folder holds anything else.
     """
     _clear(out)
@@ -115,7 +115,7 @@ def _again(book: list[Chapter], navigation: Navigation) -> str:
 
 
 def _computing(values: dict[str, Any], scripts: tuple[str, ...], python: dict[str, int]) -> tuple[dict, tuple]:
-    """Return a page's values and scripts, with those that compute if there is `python`, and something to compute."""
+    """Return a page's values and scripts, adding those that compute if there is `python` and something to compute."""
     data = values["data"]
     asks = {"predict.js": any(one["computes"] for one in data["items"].values()), "editor.js": "exercise" in data}
     if not python or not (data["tries"] or any(asks.values())):

@@ -66,7 +66,7 @@ class Pair:
         return figure.frame(rows, look, [], f"{curve} at the end: {told}.", curve)
 
     def plain(self) -> dict[str, Any]:
-        """Return the same as JSON values."""
+        """Return the pair as JSON values."""
         lanes = {side: base64.b64encode(zlib.compress(frame, 9)).decode() for side, frame in self.lanes.items()}
         return {"values": self.values, "curves": self.curves, "lanes": lanes}
 
@@ -114,7 +114,7 @@ def _values(run: Run, quantities: tuple[str, ...]) -> dict[str, float | None]:
 
 
 def _course(run: Run, name: str, runs: dict[str, Run]) -> list[tuple[float, float]]:
-    """Return (step, value) of the loss or a quantity, with zeros if a run did not measure it."""
+    """Return (step, value) of the loss or a quantity, with zeros if the run did not measure it."""
     if name == LOSS:
         steps, values = run.evaluations["step"], run.evaluations["loss"]
     elif name in run.quantities:

@@ -21,7 +21,7 @@ console = rich_console()
 
 
 def whole(table: Table, width: int) -> Table:
-    """Return `table` so that it fits `width` columns uncut: lines break at spaces and, if they must, within words."""
+    """Return `table`, wrapped to fit `width` columns: lines break at spaces and, if necessary, within words."""
     wide = console.options.update(width=10_000)
     if Measurement.get(console, wide, table).maximum > width:
         for column in table.columns:

@@ -63,7 +63,7 @@ def quiz(name: str, seed: int | None, gift: Path | None) -> None:
 
 
 def _said(text: str, letters: str) -> str | float | None:
-    """Return the chosen letter, or the number if there are no letters; None to quit."""
+    """Return the chosen letter, or a number if there are no letters; None if the reader quits."""
     text = text.strip().lower()
     if text == "q":
         return None

@@ -112,7 +112,7 @@ def _sections(companion) -> None:
 
 
 def _published(companion) -> None:
-    """Print the numbers of papers that the book computes again."""
+    """Print the published numbers that the book recomputes."""
     console.print("\n[bold]Published numbers, computed again[/]", highlight=False)
     for one in companion.PUBLISHED:
         figure = f" (figure {one.figure})" if one.figure else " (a closed form)"
@@ -120,7 +120,7 @@ def _published(companion) -> None:
 
 
 def _figures(companion, row: dict) -> str:
-    """Return the numbers of figures that show a method, or of chapters that have its code only."""
+    """Return the numbers of the figures that show a method, or else of the chapters that show its code."""
     first, more = companion.first_figures(row)
     shown = [*first] or [f"chapter {lessons.chapter(name).number}" for name in row["chapters"]]
     return ", ".join([*shown, *([f"+{more}"] if more else [])])

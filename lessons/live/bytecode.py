@@ -1,8 +1,8 @@
 """Bytecode of the modules that a browser imports, compiled while the book is built.
 
-A browser that has sources only compiles several hundred modules at each start, which takes longer than all the rest.
-Bytecode belongs to one minor version, so only a Python 3.12 can make that of the browser's. The program at the end of
-this file runs there: it reads {path: source} and writes {path: bytecode}.
+With only the sources, a browser compiles several hundred modules at each start, which takes longer than all the rest.
+Bytecode belongs to one minor version, so only Python 3.12 can make the browser's. The program at the end of this file
+runs there: it reads {path: source} and writes {path: bytecode}.
 """
 
 import importlib.util

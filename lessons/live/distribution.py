@@ -1,7 +1,7 @@
 """Pyodide, i.e. Python for WebAssembly, and NumPy: five files of one release, which are checked by hash.
 
-They are downloaded once and kept in the user's cache. Whoever builds a book without a network names a folder that has
-them, such as an unpacked release.
+They are downloaded once and kept in the user's cache. To build a book without a network, name a folder that has them,
+such as an unpacked release.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ def download(address: str) -> bytes:
 def load(folder: Path | None = None, fetch: Callable[[str], bytes] = download) -> dict[str, bytes]:
     """Return the content of each of FILES, from `folder`, or from the cache, which `fetch` fills.
 
-    Raise ValueError, in one sentence, if a file is missing, is another one, or cannot be downloaded.
+    Raise ValueError, in one sentence, if a file is missing, has the wrong hash, or cannot be downloaded.
     """
     return {name: _read(folder / name) if folder else _cached(name, fetch) for name in FILES}
 

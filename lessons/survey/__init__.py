@@ -3,7 +3,7 @@
 survey.rows()                                    section, reference, work, module, chapters, figures
 survey.table(MODELS["8 layers of 64"], ...)      computation, communication, memory, staleness, idle time, approximation
 survey.first_page()                              Markdown that names the five sources
-survey.PUBLISHED                                 numbers of papers that the book computes again
+survey.PUBLISHED                                 published numbers that the book recomputes
 survey.markdown(...)                             the whole page as Markdown, for a book without a server
 """
 

@@ -121,7 +121,9 @@ class Costs:
 
 @cache
 def every() -> dict[str, Costs]:
-    """Return the costs of every method in the catalogue, by short name: its family's, except for those of its own."""
+    """Return the costs of every method in the catalogue, by short name: those of its family, except where it has its
+    own.
+    """
     found = {}
     for entry in CATALOGUE:
         family, _, name = entry.partition(".")

@@ -1,7 +1,7 @@
-"""The idle time of a pipeline that is drained in every step, if its stages do not take equally long.
+"""The idle time of a pipeline that is drained in every step, with stages that do not take equally long.
 
-The formulas of the catalogue are of equal stages. Here the list simulator runs the schedule with the stages of a model.
-A rank begins its next step as soon as it has ended this one, so a step takes as long as the longest span of a rank.
+The catalogue's formulas assume equal stages. Here the list simulator runs the schedule with the stages of a model. A
+rank begins its next step as soon as it has ended this one, so a step takes as long as the longest span of a rank.
 """
 
 from functools import cache
@@ -24,7 +24,7 @@ def is_drained(name: str) -> bool:
 def of_stages(name: str, work: tuple[float, ...], ranks: int, chunks: int) -> float | None:
     """Return the share of the time that ranks idle on average; None if there is no schedule for these numbers.
 
-    `work` is the time of forward of each stage, in any unit; I and W take as long. Messages take no time.
+    `work` is the time of each stage's forward pass, in any unit; I and W take as long. Messages take no time.
     """
     try:
         lists = schedules.lists(OTHERS.get(name) or next(iter(algorithms.find(name).schedules)), ranks, chunks)

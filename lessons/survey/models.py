@@ -50,7 +50,7 @@ class Stack:
         }
 
     def cut(self, stages: int, batch: float) -> tuple[dict[str, float], dict[str, float]]:
-        """Return what the symbols of `symbols` do not say of the stages: nothing, since all are alike."""
+        """Return the symbols that depend on the stages and those that change: none, since all stages are alike."""
         return {}, {}
 
 
@@ -92,10 +92,10 @@ class UnequalLayers:
         }
 
     def cut(self, stages: int, batch: float) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the symbols that depend on the stages, and those that change where the largest stage counts.
+        """Return the symbols that depend on the stages, and those that change where only the largest stage counts.
 
-        If all stages were as large as the largest, the whole model would be so large. Raise ValueError if there are
-        more stages than layers.
+        The latter describe a model whose stages are all as large as the largest. Raise ValueError if there are more
+        stages than layers.
         """
         parts = self._parts(stages)
         work = self.work(stages)

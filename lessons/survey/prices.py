@@ -27,7 +27,7 @@ SAY = {"FLOP": units.flops, "B": units.size, "s": units.seconds, "updates": unit
 
 @dataclass(frozen=True)
 class Cluster:
-    """The reader's choices other than the model: workers, samples of each per step, presets, settings by symbol."""
+    """The reader's choices other than the model: workers, samples per worker and step, presets, settings by symbol."""
 
     workers: int = 8
     batch: int = 32
@@ -56,7 +56,7 @@ def table(model: Model, cluster: Cluster = CLUSTER) -> list[Row]:
     step of all workers with `cluster.samples` samples in total, however divided. Without a formula, the value is None
     and the formula states why there is none; it is None, too, if the model has fewer layers than stages. `computing`
     and `sending` are seconds if all devices run at their peak, and all ports are always busy; `idle` and `late` are
-    shares of the time, on a network that takes none. `settings` are those that the formulas name.
+    shares of the time, on a network that takes no time. `settings` are those that the formulas name.
     """
     return [_priced(name, of, model, cluster) for name, of in costs.every().items()]
 
@@ -96,8 +96,10 @@ def _priced(name: str, of: costs.Costs, model: Model, cluster: Cluster) -> Row:
 
 
 def _with_stages(name: str, symbols: dict[str, float], model: Model, batch: float) -> tuple[dict, dict]:
-    """Return the symbols with those of the stages, which are missing if there are more stages than layers, and those
-    of the largest stage."""
+    """Return the symbols with those of the stages, and those that change for the largest stage (see `cut`).
+
+    If there are more stages than layers, S is missing, and nothing changes.
+    """
     try:
         of_stages, of_largest = model.cut(int(symbols["S"]) * costs.stages_per_rank(name), batch)
     except ValueError:

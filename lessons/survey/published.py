@@ -1,4 +1,4 @@
-"""Numbers of papers that this book computes again: theirs as printed, ours from the rows of a figure or a closed form.
+"""Published numbers that this book recomputes: theirs as printed, ours from the rows of a figure or a closed form.
 
 Source: Seide, Fu, Droppo, Li & Yu, ICASSP 2014, abstract: a network of 46M parameters and mini-batches of 1,024. Its
 other number, that splitting the model is best on 3 GPUs, is not computed here. It depends on the widths of the layers
@@ -19,7 +19,7 @@ PCIE = 15.75e9  # bytes/s each way over 16 lanes of PCIe 3.0, at their peak
 
 @dataclass(frozen=True)
 class Published:
-    """A number of a paper on `method`. `ours` computes it again, from a figure or, if `figure` is "", a closed form."""
+    """A number from a paper on `method`. `ours` recomputes it, from a figure or, if `figure` is "", in closed form."""
 
     work: str
     method: str
@@ -29,7 +29,7 @@ class Published:
 
 
 def two_gpus(batch: float = BATCH) -> float:
-    """Return how many times as fast as one K40 two of them are, both and their link at their peak.
+    """Return the speed-up of two K40s over one, with both of them and their link at their peak.
 
     A step sums the gradients of `SPEECH` parameters after the backward pass.
     """

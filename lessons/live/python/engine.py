@@ -36,7 +36,7 @@ def answer(request: str) -> list[Any]:
 
 
 def start() -> str:
-    """Import what a first run needs, and return a sentence on what computes, which the page shows once."""
+    """Import what a first run needs, and return a sentence on what computes the runs, which the page shows once."""
     sys.modules["torch"] = None  # type: ignore[assignment]  # so that nobody looks for it in every folder
     import numpy
 
@@ -50,8 +50,8 @@ def start() -> str:
 def run(query: str, changes: dict[str, str] | None = None, recorded: dict[str, float] | None = None) -> list[Any]:
     """Run the experiment of a link, with `changes`: setting -> text.
 
-    Return what it measured, the frame of its timeline, and that of its loss. If there is something `recorded`, the
-    words say how far it is from that.
+    Return what it measured, the frame of its timeline, and that of its loss. If results were `recorded`, the words say
+    how far the run's are from them.
     """
     from experiments.execution.notes import kernel_notes
     from experiments.execution.run import run
