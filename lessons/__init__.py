@@ -74,7 +74,7 @@ def recorded_figure(name: str):
 
 
 def question(name: str) -> str:
-    """Return the question of the figure of this full name, and run nothing. Raise ValueError if there is none."""
+    """Return the question of the figure with this full name; nothing is run. Raise ValueError if there is none."""
     declared = chapter(name.partition(".")[0]).figure_questions
     if name not in declared:
         raise ValueError(f"there is no figure {name[:60]!r}; there are {', '.join(declared)}.")

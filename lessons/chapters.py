@@ -40,17 +40,17 @@ class Chapter:
         return (self.folder / "text.md").is_file()
 
     def title(self) -> str:
-        """The title of the text, else of chapter.toml, else the name in words."""
+        """Return the title of the text, else of chapter.toml, else the name in words."""
         if not self.has_text:
             return self.front.title or self.name.replace("_", " ").capitalize()
         return self.text().lstrip().splitlines()[0].lstrip("# ")
 
     def text(self) -> str:
-        """The text, or "" if there is none."""
+        """Return the text, or "" if there is none."""
         return self._read("text.md")
 
     def lab(self) -> str:
-        """The lab sheet, or "" if there is none."""
+        """Return the lab sheet, or "" if there is none."""
         return self._read("lab.md")
 
     def blocks(self, address: markup.Address | None = None, draft: bool = False) -> list[markup.Block]:
@@ -154,9 +154,9 @@ class Chapter:
     def recompute(self, log: Callable[[str], None] = lambda _: None, only: Collection[str] | None = None) -> Golden:
         """Run and record figures and quiz items in this process; call `log` with the name of each.
 
-        Figures are those of the texts, and others that are recorded. With `only`, names of figures that it declares or
-        shows (short or full) and of items, all others keep their records. Raise ValueError if the chapter has nothing
-        of that name.
+        The figures are those of the texts, and others that are already recorded. `only` limits this to figures that the
+        chapter declares or shows (by short or full name) and items; all others keep their records. Raise ValueError if
+        the chapter has nothing of that name.
         """
         wanted = {name if "." in name else f"{self.name}.{name}" for name in only or ()} | {*(only or ())}
         known = {*self.figures, *self.figure_questions, *(item.name for item in self.items)}
@@ -195,7 +195,7 @@ class Chapter:
 
 
 def _minutes(text: str) -> int:
-    """Return the minutes that a text takes up to its list of sources, for a reader who computes its predictions."""
+    """Return how many minutes it takes to read a text up to its list of sources and to compute its predictions."""
     words = len(markup.MARK.sub("", text.partition("\n## Sources")[0]).split())
     asked = len(markup.predictions(text))
     return round(words / WORDS_A_MINUTE) + len(markup.ALONE_IN_TEXT.findall(text)) + (COMPUTE - 1) * asked

@@ -12,8 +12,8 @@
 A figure is a function of `run(**flat values of an experiment) -> Run` that yields rows (or returns a list of them),
 dicts of plain values. It is called with five seeds (`lessons.seeds`): means are drawn and printed, with the spread.
 Each claim is a sentence about the *shape* (which curve is higher, where it bends) with its test, which the rows of
-every seed pass. A figure takes at most 30 s with all seeds. `look` says how rows are drawn, so that the comparison is
-visible; every figure of the book has one.
+every seed must pass. A figure takes at most 30 s with all seeds. `look` says how rows are drawn, so that the comparison
+is visible; every figure of the book has one.
 """
 
 import ast

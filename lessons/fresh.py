@@ -119,7 +119,7 @@ def _under_each(make: Callable[[seeds.Seeded], Any], of: Sequence[int], on_run: 
 
 
 def _attempt(make: Callable[[], Any]) -> Any:
-    """Return the result of `make`, or a _Failure, so that one failing seed does not end an hour of others."""
+    """Return the result of `make`, or a _Failure, so that one failing seed does not end an hour's run of the others."""
     try:
         return make()
     except Exception as error:

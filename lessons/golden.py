@@ -48,7 +48,7 @@ class RecordedFigure:
         return seeds.spread([self.under(seed) for seed in self.seeds])
 
     def under(self, seed: int) -> Rows:
-        """Return the rows of one of its seeds."""
+        """Return the figure's rows with one of its seeds."""
         own = self.samples.get(seed) or [{}] * len(self.rows)
         return [row | differing for row, differing in zip(self.rows, own, strict=True)]
 
@@ -154,7 +154,7 @@ def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence
 def kernels() -> str:
     """Return the matrix kernels and vector instructions in use: "openblas 0.3.31 Haswell, X86_V3".
 
-    Only with the same ones is training reproducible to the last bit.
+    Training is reproducible to the last bit only with the same ones.
     """
     return f"{blas().get('blas_numpy', 'another BLAS')}, {vectors().rpartition(' ')[-1] or 'no vectors'}"
 
@@ -189,7 +189,7 @@ def write(golden: Golden, path: Path) -> None:
 def differences(was: Rows, now: Rows, spread: Spread = (), close: float = CLOSE) -> list[str]:
     """Return the differences between recorded and new rows beyond the tolerance `close`, one sentence each.
 
-    With the `spread` over seeds, a number may also be anywhere that another seed could have put it.
+    With the `spread` over seeds, a number may also lie anywhere that another seed could have put it.
     """
     if [list(row) for row in was] != [list(row) for row in now]:
         return [f"the record has {len(was)} rows, the new run {len(now)}, or the columns differ."]

@@ -130,7 +130,7 @@ def schedule(words: str) -> Schedule:
 
 
 def timeline(words: str) -> Timeline:
-    """Return the timeline of text such as "algorithm=sync_sgd workers=8 try=workers,slow".
+    """Return the timeline described by text such as "algorithm=sync_sgd workers=8 try=workers,slow".
 
     Raise ValueError if it is invalid.
     """

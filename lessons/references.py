@@ -9,11 +9,11 @@ Address = Callable[[str, str], str]
 
 
 def figure(name: str, chapter: str, address: Address | None) -> str:
-    """Return "Figure 5.2" for the figure of this full name, linked if there are addresses; `chapter` is the one
-    referring.
+    """Return "Figure 5.2" for the figure of this full name, linked if there are addresses; `chapter` is the one that
+    refers to it.
 
-    The number is that in the chapter that shows it: the referring one, else the figure's own. Raise ValueError if
-    neither shows it.
+    It is numbered by the chapter that shows it: the referring one, else the figure's own. Raise ValueError if neither
+    shows it.
     """
     for one in dict.fromkeys((chapter, name.partition(".")[0])):
         if number := lessons.chapter(one).figure_number(name):

@@ -38,7 +38,7 @@ class Seeded:
     def __call__(self, worker_override: Callable[[Any, Any, Any], Any] | None = None, **values: Any) -> Run:
         """Return the Run of the experiment with these flat values, run by `worker_override` if it is given.
 
-        ValueError if they are invalid.
+        Raise ValueError if they are invalid.
         """
         seed = APART * self.seed + values["seed"] if "seed" in values else self.seed
         experiment = Experiment.of(values | {"seed": seed})
@@ -48,7 +48,7 @@ class Seeded:
 
 
 def run_now(**values: Any) -> Run:
-    """Return the Run of an experiment of these flat values and the first seed. Raise ValueError if they are invalid."""
+    """Return the Run of an experiment with these flat values and the first seed. Raise ValueError if it is invalid."""
     return Seeded()(**values)
 
 
@@ -72,7 +72,7 @@ def each(
 
 
 def mean(samples: Sequence[Rows]) -> Rows:
-    """Return the rows with means of their numbers. Raise ValueError if seeds differ in rows or in words."""
+    """Return the rows with the mean of each number over seeds. Raise ValueError if seeds differ in rows or in words."""
     first = samples[0]
     if any([list(row) for row in rows] != [list(row) for row in first] for rows in samples):
         raise ValueError("seeds differ in rows or columns; a row that one seed lacks cannot be averaged.")
