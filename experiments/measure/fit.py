@@ -8,11 +8,11 @@ Two real processes measure at the same time, because they share cores and memory
     all-reduce  this cluster's fastest: it has its own latency and bandwidth for large vectors
     scripts of torch.distributed have their own device and network: see `script_fit.py`
 
-The constants minimise the sum of squared logarithms of the ratios measured over predicted: a kernel predicted twice too
-slow counts as much as one predicted twice too fast. The fit is made for large layers and messages above 1 MB: only they
-determine rates and bandwidth. For small layers, whose numbers stay in a cache, memory is predicted too slow and
-arithmetic too fast. On one machine, a rank's CPU copies what it sends and receives: this CPU time per byte is the extra
-time of a ring over messages in one direction.
+The constants minimise the squared logarithms of the ratios measured over predicted, with outliers damped (soft L1): a
+kernel predicted twice too slow counts as much as one predicted twice too fast. The fit is made for large layers and
+messages above 1 MB: only they determine rates and bandwidth. For small layers, whose numbers stay in a cache, memory is
+predicted too slow and arithmetic too fast. On one machine, a rank's CPU copies what it sends and receives: this CPU
+time per byte is the extra time of a ring over messages in one direction.
 """
 
 from collections.abc import Callable, Iterator
@@ -222,7 +222,7 @@ def exchange(what: str, nbytes: float, network: Network, device: Device) -> floa
 
 
 def _least(model: Callable, took: np.ndarray, start: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the positive constants for which the squared log-ratios of model(*constants) to `took` are smallest."""
+    """Return the positive constants that minimise the log-ratios of model(*constants) to `took`, in a soft L1 loss."""
     from scipy.optimize import least_squares
 
     found = least_squares(lambda logs: np.log(model(*np.exp(logs)) / took), np.log(start), loss="soft_l1")

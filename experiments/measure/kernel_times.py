@@ -252,6 +252,6 @@ def load(folder: Path) -> Report:
 
 
 def roof_share(row: Row, peaks: Peaks, which: str = "cpu") -> float:
-    """Return the fraction of the roofline reached: least time for a call's FLOPs and bytes, over the measured time."""
+    """Return the fraction of the roofline reached: the least possible time of a call, over the measured time."""
     least = max(row.flops / peaks.flops, row.bytes / peaks.bandwidth(row.working_set))
     return least / getattr(row, which)

@@ -56,7 +56,7 @@ class Counter(ScriptDevice):
 
 
 def count_work(program: Callable[[], Callable[[], object]]) -> StepWork:
-    """Return what a later step of this program does, on one simulated rank."""
+    """Return what a step of this program does after the warm-up, on one simulated rank."""
     import torch.distributed as dist
 
     from cluster.torch import simulate

@@ -5,8 +5,8 @@ others are elsewhere, they wait: the warp has diverged. The earliest instruction
 up.
 
     moment        0         1         2               of the first block; every warp takes its next instruction
-    warp 0     reads w   reads g   writes w           that touches memory, or stands at a barrier until the others
-    warp 1     reads w   reads g   writes w           have come
+    warp 0     reads w   reads g   writes w           that touches memory, or waits at a barrier until the others
+    warp 1     reads w   reads g   writes w           arrive
 
 Global memory is accessed in segments of 128 bytes: 32 adjacent numbers of 4 bytes need one segment, scattered ones up
 to 32. Shared memory has 32 banks of 4 bytes; accesses to different cells of one bank are serialised. Arrays begin at a
@@ -198,7 +198,7 @@ def _at(steps: list[Instruction], at: int) -> Instruction | None:
 
 
 def _steps(lanes: dict[int, list[Access]]) -> Iterable[Instruction]:
-    """Yield a warp's instructions between two barriers: always the earliest that any of its threads has reached."""
+    """Yield a warp's instructions between two barriers: each time, the earliest that any of its threads has reached."""
     ahead = {lane: iter(own) for lane, own in lanes.items()}
     heads = {lane: first for lane, own in ahead.items() if (first := next(own, None))}
     while heads:

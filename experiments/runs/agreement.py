@@ -2,7 +2,7 @@
 
 The runs may be of different experiments, such as one worker with a batch of 64 and four with 16 each. A hash of the
 model tells only whether its bits are equal. So the training losses are compared, each over the same samples in both
-runs, and last the held-out loss of the two models at the end. A difference is a share of the largest loss so far.
+runs, and finally the held-out losses of the two final models. A difference is a share of the largest loss so far.
 Rounding is recognised by how differences grow: each update adds about one unit in the last place (eps), and later
 updates multiply it. In measured pairs that differ only by rounding, no loss differed by more than 33 times the largest
 earlier difference, or 320 times at an edge of stability. A different sample, rate or rule makes the first losses that
@@ -81,8 +81,8 @@ def agreement(a: Run, b: Run) -> Agreement | None:
 
 
 def is_expected(a: Experiment, b: Experiment) -> bool:
-    """True if a reader may expect the two to be the same training: they have one algorithm, or one of their algorithms
-    claims to become the other with these settings.
+    """True if a reader may expect the two to be the same training: they have the same algorithm, or one of their
+    algorithms claims to become the other with these settings.
     """
     return a.algorithm == b.algorithm or _claims(a, b) or _claims(b, a)
 
@@ -123,7 +123,7 @@ def _both_ended(a: Run, b: Run) -> bool:
 
 
 def _by_sample(a: Run, b: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sample counts that both runs reach, and the difference of the mean losses in between."""
+    """Return the sample counts that both runs reach, and the differences of their mean losses between these counts."""
     (n, x), (m, y) = _rows(a), _rows(b)
     samples, i, j = np.intersect1d(n.cumsum(), m.cumsum(), assume_unique=True, return_indices=True)
     if not len(samples):

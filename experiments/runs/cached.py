@@ -58,10 +58,9 @@ def use(folder: Path) -> None:
 
 
 def make_room(root: Path) -> None:
-    """Remove cached results below `root` that are too old, and others until all results fit the bound; check at most
-    every EVERY seconds.
+    """Remove cached results below `root` that are too old, and others until all results fit the bound.
 
-    Raise ValueError if those that have to stay exceed it.
+    The folder is checked at most every EVERY seconds. Raise ValueError if the results that have to stay do not fit.
     """
     most, now = bound(), time.time()
     if not is_bounded() or not root.is_dir():
@@ -82,8 +81,8 @@ def make_room(root: Path) -> None:
 
 
 def trim(root: Path, most: float, since: float = 0.0) -> float:
-    """Remove cached results below `root` whose last use was before `since`, and then, least recently used first, others
-    until `most` bytes are left; return how many are.
+    """Remove cached results below `root` that were last used before `since`, then others, least recently used first,
+    until at most `most` bytes are left. Return how many bytes are left.
     """
     sizes = {folder: _size(folder) for folder in root.iterdir() if folder.is_dir()}
     left = float(sum(sizes.values()))

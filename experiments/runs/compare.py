@@ -48,7 +48,7 @@ def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def differing(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return each run's settings that differ, first those that all runs have.
+    """Return for each run the settings in which the runs differ, beginning with those that all runs have.
 
     The value is None for a setting that the run does not have, and a phrase such as "0.9 / workers" for one that its
     algorithm derives from others.
@@ -62,7 +62,7 @@ def differing(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _chosen(e: Experiment) -> dict[str, Any]:
-    """Return all settings that have an effect; for those left at None, what that means."""
+    """Return all settings that have an effect; those left at None are replaced by what None means."""
     kinds = settings_of(e.algorithm, e.compression, e.workload)
     owner = {name: kind for kind in kinds for name in kind.model_fields}
     return {

@@ -106,7 +106,7 @@ def _tables(run: Run) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _unequal(a: np.ndarray, b: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return where two columns differ, by more than `tolerance` times the largest number if it is given."""
+    """Return the rows in which two columns differ: in any bit or, with a `tolerance`, by a larger share (`_apart`)."""
     size = a.dtype.itemsize
     bits = [np.ascontiguousarray(x).view(np.uint8).reshape(len(x), size) for x in (a, b)]
     differ = (bits[0] != bits[1]).any(axis=1)
@@ -114,7 +114,7 @@ def _unequal(a: np.ndarray, b: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def _apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return |a - b| divided by the largest finite number of both; NaN if only one is finite, 0 if neither is."""
+    """Return |a - b| divided by the largest finite number of both; where one is not finite, 0 if equal, else NaN."""
     a, b = a.astype(float), b.astype(float)
     known = np.isfinite(a), np.isfinite(b)
     scale = max(np.abs(x[there]).max(initial=0.0) for x, there in zip((a, b), known, strict=True)) or 1.0

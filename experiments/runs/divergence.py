@@ -28,9 +28,10 @@ class Cause(NamedTuple):
 
 
 def cause(e: Experiment) -> Cause:
-    """Return what makes `e` diverge, as far as its settings tell. Tried in turn: the formulas of the algorithm and the
-    compression, a learning rate above its default, more workers where gradients are stale, and anything else that
-    differs from its default.
+    """Return the most likely reason why `e` diverges, judging by its settings.
+
+    Considered in turn: the formulas of the algorithm and the compression, a learning rate above its default, more
+    workers where gradients are stale, and anything else that differs from its default.
     """
     begun = _begun(e)
     rate, usual = e.settings.get("learning_rate"), begun.get("learning_rate")
@@ -59,12 +60,12 @@ def cause(e: Experiment) -> Cause:
 
 
 def _unstable_coding(e: Experiment) -> Iterable[tuple[str, str]]:
-    """Return why `e` diverges according to its compression."""
+    """Return (setting, reason) pairs for which the formula of the compression predicts that `e` diverges."""
     return () if e.compression == "none" else compressions.find(e.compression).unstable(e)
 
 
 def _may_matter(e: Experiment, name: str, default: Any) -> bool:
-    """Return True if this setting may make `e` diverge: it differs from its default and does not name a data set."""
+    """True if this setting may make `e` diverge: it differs from its default and does not name a data set."""
     if _value(e, name) == default or (default == "" and name not in TIMING):
         return False
     if name == "workers" and e.workers < default:

@@ -15,7 +15,7 @@ def workers(e: Experiment) -> set[int]:
 
 
 def trained_on(run: Run) -> list[str]:
-    """Return a note that the others continued without the lost workers, if any took a step afterwards; otherwise ""."""
+    """Return a note that other workers continued without the lost ones; no note if none took a step afterwards."""
     lost, losses = run.trace.lost_ranks(), run.losses
     if run.status != "finished" or not lost:
         return []
@@ -28,7 +28,7 @@ def trained_on(run: Run) -> list[str]:
 
 
 def explain_stop(run: Run) -> str:
-    """Return a sentence on when somebody stopped the run, in the numbers of its figures; "" if nobody did."""
+    """Return a sentence on the step and time at which somebody stopped the run; "" if nobody did."""
     if run.status != "cancelled":
         return ""
     if not run.summary["steps"]:
@@ -45,7 +45,7 @@ def steps_taken(run: Run) -> str:
 
 
 def explain_error(run: Run) -> str:
-    """Return the error of a run as its reader should see it: with roles for ranks, and a stop in the run's figures."""
+    """Return the error of a run in words for its reader: with roles instead of ranks, or when the run was stopped."""
     return explain_stop(run) or naming.readable(run.experiment, run.error)
 
 

@@ -27,7 +27,7 @@ class Model(NamedTuple):
 
 
 def complete(event_logs: Sequence[EventLog], over: bool) -> list[int]:
-    """Return the indices for which every reporting rank has a report, unless it had ended before.
+    """Return the report indices that are complete: every reporting rank has a report of this index, or ended before it.
 
     Unless the run is `over`, no rank is assumed to have ended.
     """
@@ -134,7 +134,7 @@ class Axes:
         self.bytes = np.concatenate([[0], np.cumsum(messages["bytes"])])
 
     def at(self, seconds: float) -> tuple[float, int, int]:
-        """Return (mini-batches per training rank, on average; samples of all ranks; bytes sent) up to these times."""
+        """Return (mini-batches per training rank, on average; samples of all ranks; bytes sent) up to this time."""
         done = int(np.searchsorted(self.seconds, seconds, side="right"))
         sent = int(np.searchsorted(self.sent, seconds, side="right"))
         return done / self.ranks, int(self.samples[done]), int(self.bytes[sent])

@@ -145,7 +145,7 @@ LAST = ("loss", "held_out_loss")
 def messages(run: Run) -> int | None:
     """Return the number of messages a run sent, or None if nothing counted them.
 
-    The trace has no single messages of a collective that the cluster does in its own way.
+    If the cluster computes a collective as a whole, the trace does not have all of its messages.
     """
     fused = run.experiment.collective in ("fast", "stream") and run.trace.messages["collective"].any()
     return None if fused else run.summary.get("messages")

@@ -24,7 +24,7 @@ class Scaling(NamedTuple):
 
 
 def samples_or_target(run: Run) -> float | None:
-    """Return the speed whose ratio is the speed-up: samples per second, or with a target loss, one over the time."""
+    """Return the speed of a run: samples per second or, with a target loss, one over the time it took to reach it."""
     target = run.experiment.target_loss
     if target is None:
         return run.summary["samples_per_second"]

@@ -64,7 +64,7 @@ def compare_numbers(a: ScriptRun, b: ScriptRun) -> NumberComparison:
 
 
 def _values(run: ScriptRun) -> dict[str, Values]:
-    """Return rank, step and value by name, rank after rank: the order in which ranks came depends on times."""
+    """Return rank, step and value by name, sorted by rank, since the recorded order of ranks depends on times."""
     losses = {"rank": run.losses["rank"], "step": run.losses["step"], "value": run.losses["loss"]}
     tables = {BACKWARD: losses} if len(losses["value"]) else {}
     for number, name in enumerate(run.quantities):
@@ -111,7 +111,7 @@ def printed_difference(a: ScriptRun, b: ScriptRun) -> tuple[int, str | None, str
 
 
 def longer_waits(a: ScriptRun, b: ScriptRun) -> list[WaitFor]:
-    """Return the waits of `b` that are longer than in `a`, by how much: the sum over ranks, the largest first."""
+    """Return the waits that are longer in `b` than in `a`, with the extra time summed over ranks, the largest first."""
     before = {(wait.culprit, wait.what, wait.line): wait.seconds for wait in a.summary.waits}
     found = []
     for wait in b.summary.waits:

@@ -32,7 +32,7 @@ WAITS = {"rank": "i4", "culprit": "i4", "what": "i4", "line": "i4", "start": "f8
 
 
 class ScriptHeader(BaseModel):
-    """script.json."""
+    """The content of script.json."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -135,7 +135,7 @@ def plain_summary(summary: Summary) -> dict[str, Any]:
 def _by_step(
     tables: dict[str, dict[str, np.ndarray]], quantities: Sequence[str], summary: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return what BY_STEP names, computed as at the end of the run, rank after rank."""
+    """Return the fields of the summary in BY_STEP, computed from the tables as they were at the end of the run."""
     losses, measures = (sort_rows(tables[table], "rank") for table in ("losses", "measures"))
     is_stepless = not summary["steps"]
     rows = {name: measures["quantity"] == number for number, name in enumerate(quantities)}

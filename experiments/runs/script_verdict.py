@@ -27,7 +27,7 @@ def verdict(a: ScriptRun, b: ScriptRun) -> list[str]:
 
 
 def numbers(a: ScriptRun, b: ScriptRun) -> str:
-    """Return whether both computed the same numbers, or where they first differ."""
+    """Return a sentence on whether both computed the same numbers or where these first differ."""
     if a.trace.ranks != b.trace.ranks:
         return "their ranks differ in number, so losses and logged values are not compared rank by rank"
     found = compare_numbers(a, b)

@@ -30,7 +30,7 @@ def seed_figure(values: Iterable[float | None]) -> SeedFigure:
 
 
 def differ_in_seed(experiments: Sequence[Experiment]) -> list[list[int]]:
-    """Return groups of positions of experiments that are equal except for their seed, in their order."""
+    """Return the indices of the experiments, grouped by everything except their seed."""
     together: dict[str, list[int]] = {}
     for place, one in enumerate(experiments):
         together.setdefault(one.model_copy(update={"seed": 0}).key(), []).append(place)
@@ -46,7 +46,7 @@ def with_seeds(experiment: Experiment, count: int) -> list[Experiment]:
 def pair_by_seed(one: Sequence[Run], other: Sequence[Run]) -> list[tuple[Run, Run]]:
     """Return pairs of runs with the same seed from both; at least one pair.
 
-    If they have no seed in common, these are the first of each.
+    Without a seed in common, the only pair is the first run of each.
     """
     by_seed = {run.experiment.seed: run for run in other}
     pairs = [(run, by_seed[run.experiment.seed]) for run in one if run.experiment.seed in by_seed]

@@ -1,4 +1,4 @@
-"""What the slow ranks of a script's run cost: the same run without them, if it is stored.
+"""What the slow ranks of a script's run cost, compared with the same run without them, if that is stored.
 
 An estimate from the waits was tried, and left out. Most of a delay shows up as waiting for the slow rank, so a step
 without it should take the rest; but with FSDP2 on 16 ranks that gave 1.5 ms where the second run gives 1.1 ms.
@@ -32,7 +32,7 @@ def _compared(run: ScriptRun, who: str, even: Path) -> str:
 
 
 def cost_or_advice(run: ScriptRun, folder: Path) -> str:
-    """Return what `cost` does, or else how to find out on the command line; "" without slow ranks."""
+    """Return the sentence of `cost` or, if it has none, how to find out on the command line; "" without slow ranks."""
     who, even = _without(run, folder)
     if even:
         return _compared(run, who, even)

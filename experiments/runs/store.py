@@ -52,7 +52,7 @@ def save(run: Run | ScriptRun, root: str | Path) -> Path:
 
 
 def save_somewhere(run: Run | ScriptRun, root: str | Path) -> tuple[Path, str]:
-    """Save below `root`, or if that fails in a new temporary folder; return (folder, a sentence about that or "")."""
+    """Save below `root` or, if that fails, in a new temporary folder. Return (folder, "" or a note on the failure)."""
     try:
         return save(run, root), ""
     except OSError as error:

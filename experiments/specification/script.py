@@ -164,7 +164,7 @@ class ScriptExperiment:
         return {"ranks": self.ranks, **given}
 
     def command(self) -> str:
-        """Return the command line that runs the script again, in the current state of its file."""
+        """Return the command line that runs the script again, with the current content of its file."""
         words = ["lockstep", "script", self.path]
         for name, value in self.changes().items():
             words += [f"--{name.replace('_', '-')}", str(value)]

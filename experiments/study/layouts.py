@@ -152,8 +152,9 @@ def read_config(text: str, name: str) -> LanguageModel:
 
 
 def read_batch(text: str, sequence: int) -> int:
-    """Return the number of sequences in "512" or "4M-tokens". A M of tokens is 2^20 where that divides and 10^6 does
-    not. Raise ValueError for anything else.
+    """Return the number of sequences in "512" or "4M-tokens". Raise ValueError for anything else.
+
+    k and M are powers of 1000; for tokens, they are powers of 1024 if only these divide evenly into sequences.
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmM]?)(?:[- ]?(tokens?|sequences?))?\s*", text)
     if not found or float(found[1]) <= 0:
@@ -171,7 +172,7 @@ def read_batch(text: str, sequence: int) -> int:
 
 
 def read_network(text: str) -> float:
-    """Return the bytes per second of a GPU's network port in "400G" (Gbit/s). Raise ValueError for anything else."""
+    """Return the bytes per second of a network port given as "400G" (Gbit/s). Raise ValueError for anything else."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:G|Gbit/s|GbE|Gb/s)?\s*", text, re.IGNORECASE)
     if not found or float(found[1]) <= 0:
         raise ValueError(f"network is {text[:40]!r}; write the Gbit/s of each GPU's port, for example 400G.")
@@ -182,7 +183,7 @@ def read_network(text: str) -> float:
 
 
 def title(answer: LayoutAnswer) -> str:
-    """Return what was asked, in a phrase."""
+    """Return a phrase that describes the request."""
     asked, model = answer.request, answer.model
     active = f", {units.in_millions(model.active_parameters)} for each token" if model.is_mixture else ""
     return (
@@ -193,7 +194,7 @@ def title(answer: LayoutAnswer) -> str:
 
 
 def best_of_each(found: Found, top: int = TOP) -> list[int]:
-    """Return the places of the fastest layout of each way to split the model, at most `top` of them.
+    """Return the index of the fastest layout for each way to split the model, at most `top` of them.
 
     Context and data parallelism both split the batch, so they count as one way.
     """
@@ -281,7 +282,7 @@ def parts_of(time: StepTime, i: int) -> dict[str, float]:
 
 
 def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | None = None) -> list[str]:
-    """Return sentences about the best layout: its error, its plateau, the next best, and the cost of so many tokens."""
+    """Return sentences about the best layout: its error, its plateau, the next best, and the cost of these tokens."""
     found, told = answer.found, list(answer.notes)
     if not len(found):
         return [*told, _too_large(answer)]
@@ -339,7 +340,7 @@ def _change(seconds: float) -> str:
 
 
 def _too_large(answer: LayoutAnswer) -> str:
-    """Return a sentence on the nearest layout if none fits, and on how many GPUs would do."""
+    """Return sentences for when no layout fits: what the smallest one needs, and how many GPUs would be enough."""
     nearest, asked = answer.smallest, answer.request
     need = units.size(float(nearest.memory.total[0]))
     has = units.size(float(nearest.setup.gpu.memory))

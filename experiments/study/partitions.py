@@ -114,8 +114,8 @@ def stage_costs(profile: Profile, plan: Partition, study: Study) -> str:
     """Return the costs of a plan's stages for the schedule of `study`, in the format of its plan: "0F=1.2 0B=2.3
     1F=0.9".
 
-    All forwards together take as long as those of even stages; I and W are half a backward each. Raise ValueError if
-    the text would be too long, or no forward takes any time.
+    They are scaled so that all forwards together take as long as in the plan of `study`; I and W are each half a
+    backward. Raise ValueError if the text would be too long, or no forward takes any time.
     """
     if not any(profile.forward):
         raise ValueError(
@@ -136,7 +136,7 @@ def stage_costs(profile: Profile, plan: Partition, study: Study) -> str:
 
 
 def read_levels(workers: str, bandwidth: str) -> Levels:
-    """Parse a machine's levels from "2,3" and "NVLink,10GbE". Raise ValueError if these are invalid or unequal."""
+    """Parse a machine's levels from "2,3" and "NVLink,10GbE". Raise ValueError if they are invalid or do not match."""
     counts, rates = read_counts("workers", workers), [_read_rate(text) for text in bandwidth.split(",")]
     if len(counts) != len(rates):
         raise ValueError(
@@ -201,7 +201,7 @@ def plan(profile: Profile, levels: Levels, method: str, own: Sequence[int] = (),
 def communication(
     profile: Profile, plan: Partition, method: str, bandwidth: float, compression: float | None = None
 ) -> list[tuple[float, float]]:
-    """Return the s per mini-batch of exchanging a stage's gradients, and of the link after it, as `method` counts."""
+    """Return (time of the gradient exchange, time of the next link) per stage, in s per mini-batch, by `method`."""
     form, seconds = FORM_OF.get(method, "2018"), []
     for n, (first, last, replicas, _) in enumerate(plan.stages):
         weights = sum(profile.weights[first : last + 1])

@@ -24,7 +24,7 @@ class PipelineSketch(NamedTuple):
 
     @property
     def plan(self) -> Plan:
-        """The schedule, as input of `schedules.study`."""
+        """The schedule, as input for `schedules.study`."""
         return Plan.of(
             schedule=self.schedule, ranks=self.ranks, chunks=self.chunks,
             options={"pieces": self.pieces} if self.pieces > 1 else {},

@@ -1,4 +1,4 @@
-"""How far the planner is from published throughput, in words and rows: to read before believing it."""
+"""How far the planner's predictions are from published throughput, in words and rows."""
 
 from typing import NamedTuple
 

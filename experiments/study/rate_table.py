@@ -140,7 +140,7 @@ def more(experiment: Experiment) -> list[Experiment]:
 
 
 def with_workers(experiment: Experiment, numbers: Iterable[int]) -> list[Experiment]:
-    """Return the experiment with each of `numbers` of workers that can run."""
+    """Return the experiment with each number of workers in `numbers` with which it can run."""
     able = []
     for number in numbers:
         try:

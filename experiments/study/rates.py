@@ -82,7 +82,7 @@ class Search:
             number = best
 
     def best(self, start: int) -> int:
-        """Return the rung with the lowest loss, from rung `start`: near it with the first seed, then with all.
+        """Return the rung with the lowest loss, climbing from rung `start` with the first seed, and then on with all.
 
         If these cannot decide, `seeds` become those of SECOND_LOOK.
         """

@@ -1,4 +1,4 @@
-"""What can be drawn of your own schedule while it still has a mistake, and where the mistake is."""
+"""The part of an invalid schedule that can be drawn, and the place of its first mistake."""
 
 import re
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ def possible(lists: Sequence[Sequence[Op]], stages: int) -> list[list[Op]]:
 
 
 def _ready(op: Op, done: set[tuple], last: int) -> bool:
-    """True if everything that `op` waits for is done; the I of a backward in halves stands for a whole backward."""
+    """True if everything that `op` waits for is done, and `op` is not; an I counts as the whole backward."""
     if op.kind == "U":
         return True
     met = all(need in done or (need[0] == "B" and ("I", *need[1:]) in done) for need in needs(op, last))

@@ -77,7 +77,7 @@ def _shares(run: Run | ScriptRun) -> tuple[list[str], list[Part]]:
 
 
 def _told(seconds: np.ndarray, percent: np.ndarray) -> str:
-    """Return a rank's time and share as text; for several ranks their means, and range and median of the shares."""
+    """Return a rank's time and share as text; for several ranks, their means, and range and median of the shares."""
     mean = f"{units.seconds(seconds.mean())} ({units.percent(percent.mean() / 100)})"
     if len(seconds) == 1:
         return mean

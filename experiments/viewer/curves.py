@@ -159,7 +159,7 @@ def tried_steps(run: Run) -> np.ndarray:
 
 
 def _running(y: np.ndarray, window: int) -> np.ndarray:
-    """Return the mean of the finite ones among up to `window` values around each value."""
+    """Return the running mean of y: the mean of the finite values among up to `window` around each."""
     if len(y) == 0:
         return y
     known = np.isfinite(y)
@@ -169,7 +169,7 @@ def _running(y: np.ndarray, window: int) -> np.ndarray:
 
 
 def _sums(y: np.ndarray, window: int) -> np.ndarray:
-    """Return the sum of up to `window` values around each, from sums within blocks of `window` values.
+    """Return the running sum of y, over up to `window` values around each, from sums within blocks of `window` values.
 
     A running total would lose all digits after a loss of 1e20.
     """

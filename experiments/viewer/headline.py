@@ -46,9 +46,10 @@ def _who(run: Run, name: str) -> str:
 
 
 def _rest(run: Run, name: str, waits: float) -> str:
-    """Return what to add if the sentence gives no share of waiting; "" for a failed run, whose ranks may wait forever.
+    """Return the clause that says ranks do not wait, if the sentence gives no share of waiting; "" for a failed run.
 
-    A rank that never waits for another still spends time on messages, which counts as communication.
+    A rank that never waits for another still spends time on messages, which counts as communication. The ranks of a
+    failed run may wait forever.
     """
     e = run.experiment
     if waits >= HARDLY or e.ranks == 1 or run.status == "failed":

@@ -63,9 +63,9 @@ def guess(rows: Rows) -> Look:
 
 
 def groups(rows: Rows, look: Look) -> dict[str, Rows]:
-    """Group rows into lines or bars by every varied column except x, in order of appearance.
+    """Return the rows of each line or group of bars, by label: those with equal values in the columns of `apart`.
 
-    Where there is no slider, its column counts as one of these.
+    These include the slider's column; for one stop of a slider, pass that stop's rows and a look without a slider.
     """
     found: dict[str, Rows] = {}
     for row in rows:

@@ -1,7 +1,7 @@
 """Find what a timeline should point out: events, windows worth visiting, and the initial window.
 
 A timeline opens at the first of these that the run has: a lost rank, a pause, a divergence, a wait far longer than a
-step. Otherwise it opens at a typical step, also if the longest wait comes after others have ended, such as that of a
+step. Otherwise it opens at a typical step, even if there is a long wait after other ranks have ended, such as that of a
 server for the slowest worker.
 """
 

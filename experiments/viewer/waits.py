@@ -118,7 +118,7 @@ def message(
     more: dict[str, np.ndarray] | None = None,
     words: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    """Return CELLS of the spans `row` and the columns `more`, packed for a canvas; `words` replaces some of WORDS."""
+    """Return `cells`, the CELLS of the spans `row`, and the columns `more`, packed; `words` replaces some of WORDS."""
     kinds = {"how": "u1", "what": "u2", **dict.fromkeys(("caused", "back", "factor", "without", "bytes"), "f4")}
     columns = {name: column.astype(kinds.get(name, "i4")) for name, column in cells.items()}
     return pack(
@@ -159,9 +159,9 @@ def totals(run: Run) -> str:
 
 
 def totals_of(trace: Trace, causes: Causes, names: Sequence[str], counted: np.ndarray | None = None) -> str:
-    """Return `totals` for any trace, with the ranks that others still wait for at the end.
+    """Return `totals` for any trace, followed by the ranks that others still wait for at the end.
 
-    `counted` is a mask of spans if only a part of them is to count: those after the first step.
+    `counted` is a mask of the spans that count, such as those after the first step; without it, all count.
     """
     last, waits = _last(trace, causes, names), causes.training if counted is None else causes.totals_in(counted)
     if last and waits[:, STOPPED].sum() >= NEARLY * waits.sum():  # nothing else is worth saying
@@ -179,7 +179,7 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
 
 def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> dict[str, float]:
     """Return the time that ranks waited for other reasons, s, by reason: {"caused by 3 others, 2 to 5 % each": 0.12}.
-    If a single rank causes a reason, it is named.
+    A reason that is due to a single rank names it.
     """
     total, left = totals.sum(), totals.sum() - sum(shares[name] for name in told)
     kinds = {"caused by": "caused by {}", "in the queue": "in the queues at {}", "for": "for {} that had stopped"}

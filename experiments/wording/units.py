@@ -28,7 +28,7 @@ def plus_minus(value: float, error: float | None, alone: Callable[[float], str],
 
 
 def common_decimals(errors: Iterable[float | None]) -> int | None:
-    """Return the fewest decimals that leave each error a digit, and one of them two; None if there are no errors.
+    """Return the fewest decimals with which each error has a significant digit, and one has two; None without errors.
 
     >>> common_decimals([1.02, 0.98])
     1
@@ -58,7 +58,7 @@ def parse_size(text: str) -> float:
 
 
 def parse_count(text: str, name: str) -> float:
-    """Return the positive number in "7.5e9" or "7.5B". Raise ValueError, about `name`, for anything else."""
+    """Return the positive number in "7.5e9" or "7.5B". Raise ValueError, naming `name`, for anything else."""
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*([kMBT]?)\s*", text, re.IGNORECASE)
     with contextlib.suppress(ValueError):
         if found and 0 < (value := float(found[1]) * _COUNTS[found[2].lower()]) < math.inf:
@@ -72,7 +72,7 @@ def seconds(value: float, error: float | None = None) -> str:
 
 
 def in_one_unit(values: Sequence[float], kind: Literal["s", "bytes/s"]) -> list[str]:
-    """Return times or rates in one unit, the largest in which the least one above 0 is not less than a hundredth.
+    """Return times or rates in one unit: the largest in which the smallest positive value is at least 0.01.
 
     >>> in_one_unit([0, 1e-5, 1e-3, 0.1], "s")
     ['0 ms', '0.01 ms', '1 ms', '100 ms']

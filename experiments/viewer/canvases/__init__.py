@@ -8,10 +8,10 @@
     keyboard.js                choosing a rank with the keyboard
     learned.*, sparkline.js    its loss and accuracy, and what its model makes of a few samples
     topology.py, topology.js   its machines, with messages on the wires between them
-    recurrence.py, .js         what a run would be with a slower rank, a lost one or a longer latency
-    foreseen.js, trouble.*     that, in words and spans; what the reader drags and drops to cause it
-    lane_menu.js, stretch.js   the same by keys, and by the wires
-    morph.js                   from one run's timeline to the next one's
+    recurrence.py, .js         a prediction of the run with trouble: a slower rank, a lost one, or a longer latency
+    foreseen.js, trouble.*     the prediction in words and spans; trouble that the reader causes by drag and drop,
+    lane_menu.js, stretch.js   from the menu of a lane, or by stretching a wire
+    morph.js                   the transition from one run's timeline to the next one's
     landscape.*, landscape/    how a run learned: its path over the loss, and the boundaries of its classes
     ground.js                  the ground of that path
     canvas.*, pen.js, page.js  shared by all; for pages without Streamlit

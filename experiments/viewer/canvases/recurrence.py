@@ -75,7 +75,7 @@ def touch(run: Run, trace: Trace, kinds: int, since: float) -> Touch:
 
 
 def recurrence(run: Run, trace: Trace, kinds: int = 0, since: float = 0.0) -> bytes | None:
-    """Return the packed recurrence of the part of a run's `trace` after `since` (s), as far as MOST operations reach.
+    """Return the packed recurrence of a run's `trace` from `since` (s) on, with at most about MOST operations.
 
     None if the order of operations depends on times in a way that cannot be repeated: nothing can be predicted then.
     Header: servers that serve a queue; slowed, the kinds that a slow rank takes longer for are below it; since and
@@ -125,8 +125,9 @@ def _link(run: Run) -> dict[str, float] | None:
 
 
 def _part(trace: Trace, since: float) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], float]:
-    """Return the spans and messages that begin after `since` (s), as many as MOST allows, each with its row in what is
-    packed, and when the last span of them ends.
+    """Return the spans and messages from `since` (s) on, up to about MOST operations, and when the last span ends.
+
+    Their column `row` is the row of each in the packed timeline or messages.
     """
     spans, messages = trace.spans, trace.messages
     place = np.empty(len(spans["start"]), int)

@@ -33,7 +33,7 @@ WAITED = COMMUNICATE  # the first of KINDS that is not work
 
 
 class Unfolded(NamedTuple):
-    """The wait explained when a timeline opens: of `rank`, at the moment `at` (s), walked back `walked` times."""
+    """The wait explained when a timeline opens: that of `rank` at time `at` (s), or the cause `walked` steps back."""
 
     rank: int
     at: float
@@ -66,7 +66,7 @@ def frame(
 
     At most `most` individual spans are included (default: SPANS). The timeline opens with `view`. Timelines with the
     same name `together` zoom together, on an axis that reaches `until`, s, and open at full length. If it is
-    `touchable`, its reader can cause trouble in it, on a page that makes the run that follows.
+    `touchable`, its reader can cause trouble in it, and the page has to make the resulting run.
     """
     view = view or View()
     names, after = lane_names(run), aftermath(run, lane_names(run))
@@ -224,8 +224,8 @@ def shares(run: Run | ScriptRun) -> str:
 def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:
     """Return a part of the trace, and its start and end in seconds.
 
-    It is the window, with as much again on both sides if that is at most `most` spans; without a window, the first
-    `most` spans.
+    The part is the window, with as much again on both sides if that has at most `most` spans; without a window, the
+    first `most` spans.
     """
     start, end = trace.spans["start"], trace.spans["end"]
     if window is None:
