@@ -8,7 +8,7 @@ stores w' as each worker last read it:
 Counting updates penalises a late step even if nothing has changed; a distance does not. In dist-keras this algorithm
 is the class Experimental; the class named ADAG there is `agn`.
 
-A last commit is the mean of the steps that are left; dist-keras drops them.
+The last commit is the mean of the remaining steps; dist-keras drops these.
 
 Price: 2 d / period elements per step of a worker; one accumulator, and N d elements on the server.
 Staleness: N-1 commits on average.

@@ -6,7 +6,7 @@ direction with the length of one step, so that a late commit does no more harm t
     worker    a <- a + g(x)        x <- x - lr g(x)        `period` times; then push a / period and x <- answer
     server    w <- w - lr a / period
 
-A last commit is the mean of the steps that are left; dist-keras drops them.
+The last commit is the mean of the remaining steps; dist-keras drops these.
 
 In dist-keras this algorithm is the class named ADAG; what its author's thesis calls ADAG is `adag`.
 

@@ -1,8 +1,8 @@
 """Asynchronous DiLoCo: workers train alone for a period and visit a server one by one; nobody waits for the slowest.
 
-Rank 0 serves the common model x. A worker takes H inner steps from the x that it last received, its inner optimizer's
-state kept, and pushes its displacement p = x - w. The server counts the pushes t = 1, 2, ... and moves x at each, but
-changes its momentum only at every B-th, by the mean of the last B pushes, D / B ("delayed Nesterov"):
+Rank 0 serves the common model x. A worker takes H inner steps from the x that it last received, keeping the state of
+its inner optimizer, and pushes its displacement p = x - w. The server counts the pushes t = 1, 2, ... and moves x at
+each, but changes its momentum only at every B-th, by the mean of the last B pushes, D / B ("delayed Nesterov"):
 
     D <- D + p
     t mod B > 0     x <- x - outer_rate (c mu m + p / B)

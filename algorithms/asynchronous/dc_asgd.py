@@ -6,8 +6,8 @@ by the first-order term of the Taylor series, with lam g g in place of the Hessi
     constant    w <- w - lr (g + lam g g (w - w'))
     adaptive    s <- m s + (1 - m) g^2        w <- w - lr (g + lam / sqrt(s) g g (w - w'))
 
-Price: asynchronous SGD's, and on the server N d elements of memory for w', and if adaptive as many for s, one for each
-worker as in the authors' code (`shared`: d, one for all, as the paper writes it).
+Price: that of asynchronous SGD, plus N d elements of memory on the server for w'. The adaptive form needs as many again
+for s, one for each worker as in the authors' code, or d if `shared`, one for all as in the paper.
 Staleness: N-1 updates on average; its effect is reduced to second order in w - w'.
 Source: Zheng et al., ICML 2017, arXiv:1609.08326, Algorithms 1 and 2; Microsoft's updater for Multiverso.
 """
@@ -81,7 +81,7 @@ def server(comm, task, s):
 
 
 def mean_squares(w, workers, s):
-    """Return s of each worker: the same array for all if it is shared, and none in the constant form."""
+    """Return the mean squares by worker: one for all if shared, else one each; {} in the constant form."""
     if s.form == "constant":
         return {}
     if s.shared:

@@ -12,7 +12,7 @@ The appendix pushes after steps 0, n_push, 2 n_push ..., so its first push has o
 and a last one those that are left.
 
 With `warm`, the first replica makes this many pushes alone: early gradients are large, and many stale ones at once
-overshoot. The others continue without a lost replica, not without a lost server.
+overshoot. A run survives the loss of a replica, but not of a server.
 
 A replica waits for its fetch, or with `overlap` keeps computing: the answer is used when the next fetch starts.
 

@@ -6,7 +6,7 @@ counts the commits since the worker last read w:
     worker    a <- a + g(x)        x <- x - lr g(x)        `period` times; then push a and x <- answer
     server    w <- w - lr a / (s + 1)        s: the commits of others in between
 
-A last commit is the sum of the steps that are left; dist-keras drops them.
+The last commit is the sum of the remaining steps; dist-keras drops these.
 
 A fresh sum of many steps is applied whole, and disturbs the other workers: keep the period short.
 

@@ -7,10 +7,10 @@ its buffers accepts those that its own step brings it closer to, and is attracte
     w_i <- w_i - lr (w_i - mean of w_i and the accepted + g)
 
 A state that arrives too late to lie ahead is not used. Without messages it is one-shot averaging, and as there the mean
-of all workers is the final model. The others continue without a lost worker.
+of all workers is the final model. If a worker is lost, the others continue.
 
 Price: d / period elements per step of a worker, and an average at the end. Staleness: decided by the network.
-Source: Keuper & Pfreundt, MLHPC 2015, arXiv:1505.04956; whether lr scales the attraction, too, is a knob.
+Source: Keuper & Pfreundt, MLHPC 2015, arXiv:1505.04956; a setting decides whether lr also scales the attraction.
 """
 
 import numpy as np

@@ -6,8 +6,8 @@ n outputs on k samples is a product, so its factors can be sent instead, and the
     k (m + n) elements, the inputs X and the errors E        if that is less than the m n + n of weights and biases
     w <- w - lr (X' E, and the sum of E for the biases)
 
-Gradients of other layers are sent as they are. When a share `finish` of the workers has made its steps, the others are
-stopped: the slowest machines are not worth waiting for.
+Gradients of other layers are sent as they are. When a fraction `finish` of the workers has completed its steps, the
+others are stopped: the slowest machines are not worth waiting for.
 
 Price: at most d elements to the server in every step of a worker, and d back. Staleness: N-1 updates on average.
 Source: Chilimbi, Suzue, Apacible & Kalyanaraman, OSDI 2014, on communication with the parameter server

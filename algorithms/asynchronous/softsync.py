@@ -6,7 +6,8 @@ from any workers, g_l computed s_l updates ago:
     w <- w - 1/c sum_l lr / max(s_l, 1) g_l
 
 Pushes are answered at once: n = N is asynchronous SGD with a staleness-aware rate, n = 1 nearly synchronous. With
-`hard` answers wait for the update, and n = 1 is synchronous SGD; without, even then most gradients are one update old.
+`hard`, answers wait for the update, and n = 1 is synchronous SGD; without it, most gradients are one update old even
+then.
 
 Price: d elements to the server and d back in every step of a worker; the server keeps the
 sum of an update, d more.

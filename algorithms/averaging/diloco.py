@@ -8,7 +8,7 @@ displacement, negated, is the outer gradient:
 
 `weight_decay` makes the inner optimizer AdamW. With plain SGD inside it is local SGD for mu 0 and outer_rate 1, and for
 any mu BMUF in the paper's Nesterov form, seen at the look-ahead point: x is its Wg, and outer_rate its zeta. The idea
-is the same; new are Adam inside, and a period of hundreds of steps, for islands of machines with slow links between.
+is the same; Adam inside is new, and so is a period of hundreds of steps, for islands of machines joined by slow links.
 
 Price: an all-reduce per period, 2 (N-1) d elements in total by the ring; three more vectors of memory and Adam's two.
 Staleness: none; models diverge for at most period - 1 steps.

@@ -7,8 +7,8 @@ as in DiLoCo, but no all-reduce is larger than a fragment. It starts tau steps b
     at the end of the turn                v <- mu v + p        x <- x - outer_rate (p + mu v)
                                           w_i <- alpha w_i + (1 - alpha) x
 
-for the fragment's part of all vectors. What a worker has learned during the tau steps is kept to the share alpha, and
-otherwise overwritten. At the end, all fragments that have moved have one more outer step.
+for the fragment's part of all vectors. A worker keeps the share alpha of what it has learned during the tau steps; the
+rest is overwritten. At the end, all fragments that have moved take one more outer step.
 
 Price: 2 (N-1) d elements per period by the ring, as DiLoCo, at a K-th of the peak; x, v, and one fragment in flight.
 Staleness: none; models diverge for at most H + tau - 1 steps.

@@ -64,7 +64,7 @@ def worker(comm, task, s=Settings()):
 
 
 class Coordinator(ShardedVectors):
-    """Rank 0: commands the shards' vectors, and assigns portions to the workers."""
+    """Rank 0, which commands operations on the shards' vectors and assigns portions to the workers."""
 
     def __init__(self, comm, task, s):
         super().__init__(comm, range(1, 1 + s.shards))

@@ -54,7 +54,7 @@ def worker(comm, task, s=Settings()):
     k = max(1, round(s.fraction * len(x)))
 
     def encode(v):
-        """Return the message for v, its k largest elements and their indices, or all of it; v <- what it stands for."""
+        """Return the message for v: its k largest elements and their indices, or all of v. v <- the decoded message."""
         if k == len(v):
             return kernels.copy(v)
         values, index = kernels.empty(k, v), kernels.empty(k, v, "int32")

@@ -4,8 +4,8 @@ Workers sit on a graph. Each holds its own x_i, and in every step mixes it with 
 
     x_i <- sum_j W_ij x_j - lr g(x_i)
 
-The gradient is taken at the x_i before mixing, so the messages overlap its computation. W's rows and columns have
-sum 1: the mean of all x_i moves as synchronous SGD would, by the mean gradient, and the disagreement of workers
+The gradient is taken at the x_i before mixing, so the messages overlap its computation. W's rows and columns sum
+to 1: the mean of all x_i moves as synchronous SGD would, by the mean gradient, and the disagreement of workers
 contracts by the graph's spectral gap. The final model is the mean.
 
 Price: degree d elements from every worker in every step, one message delay for any number of workers (a ring

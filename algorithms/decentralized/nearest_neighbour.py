@@ -101,7 +101,7 @@ def worker(comm, task, s=Settings()):
 
 
 def is_gradient(other, theirs, owed):
-    """Add a gradient that has arrived, or remove a lost neighbour."""
+    """Count a gradient that has arrived and return True, or remove a lost neighbour and return False."""
     if theirs is None:
         owed.pop(other, None)
         return False

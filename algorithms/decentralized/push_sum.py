@@ -1,4 +1,4 @@
-"""Push-sum SGP: in every step each worker sends half of its model, one way, to another worker, which varies.
+"""Push-sum SGP: in every step each worker sends half of its model, one way, to one of several workers in turn.
 
 In step t worker i sends half of x_i and of its weight p_i to the worker 2^(t mod log2 N) ahead:
 

@@ -2,7 +2,7 @@
 
     w <- w - lr g(w)
 
-It is one worker's method, as all of this family: what parallel training must beat.
+Like all methods of this family it trains on one worker; it is what parallel training must beat.
 
 Price: no communication, no memory beyond w and g. Staleness: none.
 Source: Robbins & Monro, Annals of Mathematical Statistics 22(3), 1951.

@@ -1,7 +1,7 @@
 """AsySVRG: lock-free threads with variance-reduced steps, so that a constant rate reaches the optimum.
 
-An epoch passes over the data three times. First the threads compute, a share each, the gradient G of the whole
-objective at the anchor a; then, after a barrier, they take a step for each sample in two more passes:
+An epoch passes over the data three times. First the threads compute the gradient G of the whole objective at the
+anchor a, a share each; then, after a barrier, they take a step for each sample in two more passes:
 
     G <- mean of g_i(a)        u <- u - lr (g_i(u) - g_i(a) + G)        a <- u, or the mean of the u that were read
 
@@ -89,7 +89,7 @@ def descend_rows(u, indices, rows, rate, a, G, atomic):
 
 
 def anchor(comm, shared, mean):
-    """Return the start of the next epoch. No thread takes a step before all have reduced the next G."""
+    """Return the anchor of the next epoch. No thread takes a step before all have reduced the next G."""
     comm.barrier()  # the last step is written
     if mean is None:
         return shared.read()

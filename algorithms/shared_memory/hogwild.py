@@ -6,7 +6,7 @@ Each thread takes one sample after the other, reads the sample's coordinates v, 
 
 If samples have few of many coordinates, threads rarely collide, and then it matters little that g was computed from a
 value that has changed since (a conflict), or that of two simultaneous additions one is lost; with `atomic` none is.
-With dense gradients every step is a conflict. With `locked` threads take turns at w, which is what to compare it with.
+With dense gradients every step is a conflict. With `locked`, the baseline for comparisons, threads take turns at w.
 
 Price: no messages; cache lines travel between cores, one for each coordinate written. Memory: one w for all.
 Staleness: the steps that others write between a read and its write, about N-1; measured on the simulated cluster.

@@ -5,7 +5,7 @@ Worker i stays at w for A mini-batches, so the memory of one mini-batch suffices
     G_i <- G_i + g_i(w)        every A mini-batches:  w <- w - lr (G_1 + ... + G_N) / (N A)        G_i <- 0
 
 Mini-batches have b samples each, so the mean of their means is the mean of all N A b. An epoch ends with a whole
-update, so it is SGD with batch N A b, up to rounding, over any number of epochs. A last round that is incomplete is the
+update, so it is SGD with batch N A b, up to rounding, over any number of epochs. An incomplete last round takes the
 mean of the mini-batches it has. Batch norm still sees b samples, or N b if it is synchronised.
 
 Price: an all-reduce every A mini-batches, 2 (N-1) d elements in total by the ring: A times fewer per sample; d more

@@ -12,7 +12,7 @@ all step once,
     larger_rate      grow, from lr factor and c = factor
     larger_momentum  grow, from lr factor, (1 - mu) / factor and c = factor^2
 
-A milestone takes effect at the next update. A last update that is incomplete is the mean of the mini-batches it has.
+A milestone takes effect at the next update. An incomplete last update takes the mean of the mini-batches it has.
 
 Price: an all-reduce per update, 2 (N-1) d elements in total by the ring; two more vectors, v and the sum. Staleness:
 none.

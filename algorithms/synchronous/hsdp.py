@@ -10,7 +10,7 @@ same p in other groups are its replicas:
 
 So only the last sum leaves the group: 2 (G-1) d elements a step, however often layers are gathered. With `secondary`, a
 layer is sharded over all ranks instead; each keeps a second piece, of the layer as gathered in forward, and backward
-gathers those in the group (hpZ of ZeRO++). Prefetching changes when layers are sent, and no number.
+gathers those in the group (hpZ of ZeRO++). Prefetching changes when layers are sent, but no number.
 
 Price: 3 (S-1) G d + 2 (G-1) d elements per step; one group: 3 (N-1) d, as in ZeRO-3. With `secondary`
 2 (N-1) d + (S-1) G d. A rank holds d/S elements of w, of g and of each state vector, and 1 + prefetch layers.
@@ -94,7 +94,7 @@ def worker(comm, task, s=Settings()):
 
 
 def gather_ahead(comm, places, pieces, ahead):
-    """Yield each layer as (its parameters, bytes of later layers on their way), with `ahead` more gathers begun."""
+    """Yield (parameters, bytes of later layers in transit) for each layer, with `ahead` more gathers in progress."""
     begun, coming = deque(), iter(places)
     for _ in places:
         begun.extend(Gather(comm, pieces.mine[pieces.piece(one)]) for one in islice(coming, ahead + 1 - len(begun)))

@@ -11,9 +11,9 @@ where NS, five steps of a Newton-Schulz iteration, moves all singular values clo
 
 All directions of W are then learned at the same pace, also those with small gradients. Unlike Adam it cannot be cut
 into pieces, since a piece has other singular values: ZeRO-1 would compute something else, and with more ranks than
-matrices some have nothing to update. The scale is for unlike shapes: sqrt(max(1, rows / columns)) of Jordan, or
-.2 sqrt(max(rows, columns)) of Moonlight, which makes steps as long as Adam's. Vectors, and the first and last matrix,
-have Adam's step on all ranks.
+matrices some have nothing to update. The scale allows for the shape: Jordan's is sqrt(max(1, rows / columns)),
+Moonlight's .2 sqrt(max(rows, columns)), which makes steps as long as Adam's. Vectors, and the first and last matrix,
+take Adam's step on all ranks.
 
 Price: 2 (N-1) d elements per step in total, as synchronous SGD, through the owners' links; B only at the owner; about 5
 (4 r^2 c + 2 r^3) FLOPs for a matrix of r rows and c >= r columns. Staleness: none.
@@ -112,7 +112,7 @@ def divide(tensors, ranks, all_matrices):
 
 
 def factor(rows, columns, scale):
-    """Return the factor of the step of a matrix of this shape."""
+    """Return the scale of the step for a matrix of this shape."""
     return sqrt(max(1, rows / columns)) if scale == "jordan" else 0.2 * sqrt(max(rows, columns))
 
 

@@ -13,8 +13,8 @@ All ranks then take the same step with F(g_1, ..., g_N) instead of the mean. F i
     geometric    10 steps of Weiszfeld to the point with the least sum of distances
     clipped      3 times v <- v + mean of (g_i - v) min(1, radius / |g_i - v|), from the v of the step before
 
-No F is best against every lie: what saves from one does not save from another. With momentum a worker sends the moving
-mean of its gradients, in which noise hides less.
+No F is best against every lie: what protects from one does not protect from another. With momentum a worker sends the
+moving mean of its gradients, whose lower noise leaves a lie less room to hide.
 
 Price: N (N-1) d elements per step, quadratic in the workers, and N d numbers for a moment. Staleness: none.
 Source: Blanchard, El Mhamdi, Guerraoui & Stainer, NIPS 2017 (Krum); Yin et al., ICML 2018 (median, trimmed mean);
@@ -111,7 +111,7 @@ def worker(comm, task, s=Settings()):
 
 
 def tell(rows, mean, honest, s, draw):
-    """Replace the rows of the liars, the last ones, by what they send."""
+    """Overwrite the liars' rows, the last ones, with what they send."""
     deviation = ((rows[:honest] - mean) ** 2).mean(0) ** 0.5
     for row in rows[honest:]:
         if s.lie == "flip":
