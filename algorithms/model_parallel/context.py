@@ -96,7 +96,7 @@ class Exchange:
         return kernels.empty_like(q), total
 
     def visible(self, keys, like):
-        """Return (seen, pairs) of a block of keys at these positions: each query sees a prefix of them."""
+        """Return (seen, pairs) for keys at positions `keys`: how many of them each query sees, and how many pairs."""
         seen, pairs = visible_prefix(indices_of(self.pieces[self.comm.rank]), keys)
         return kernels.beside(seen, like), pairs
 
@@ -123,7 +123,7 @@ class RingExchange(Exchange):
         return dq, dk, dv
 
     def round_the_ring(self, q, *block):
-        """Yield (block, seen, pairs) of each rank's keys and values, own ones first, while the next are under way."""
+        """Yield (block, seen, pairs) for each rank's keys and values, its own first, while the next are in transit."""
         comm = self.comm
         for hop in range(comm.size):
             following = None
@@ -134,7 +134,7 @@ class RingExchange(Exchange):
             block = following and following.wait()
 
     def pass_on(self, gradients):
-        """Send these to the next rank; return those of the previous one."""
+        """Send `gradients` to the next rank; return those of the previous one."""
         if self.comm.size > 1:
             self.comm.send(gradients, (self.comm.rank + 1) % self.comm.size, GRADIENTS)
             gradients = self.comm.recv((self.comm.rank - 1) % self.comm.size, GRADIENTS)

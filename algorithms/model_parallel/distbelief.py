@@ -98,7 +98,7 @@ def gather_units(comm, mine, units):
 
 
 def sum_parts(comm, dx, units):
-    """Return (samples, units of this machine, ...), the sum of all machines' parts, in the order of machines."""
+    """Return (samples, units of this machine, ...): the sum of all machines' parts, added in machine order."""
     tell(comm, lambda machine: dx[:, units[machine]])
     d = None
     for machine in range(comm.size):
@@ -111,7 +111,7 @@ def sum_parts(comm, dx, units):
 
 
 def tell(comm, what):
-    """Send `what(machine)` to every other machine, from the next one on, so that they do not all address the same."""
+    """Send `what(machine)` to every other machine, the next one first, so that not all send to the same one at once."""
     for step in range(1, comm.size):
         machine = (comm.rank + step) % comm.size
         comm.send(what(machine), machine)

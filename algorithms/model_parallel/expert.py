@@ -11,12 +11,12 @@ copy of everything else. In each block, and once more on the way back, rows of t
     replicated:  g <- mean over ranks of g          own experts:  g <- g / N, where g is already the sum over ranks
     w <- w - lr rule(g)
 
-An expert takes at most `capacity` times an equal share of a rank's tokens; others pass it by. So ranks compute, to
-rounding, what synchronous SGD with all experts on each rank would. Which rank has how much to do depends on what tokens
+An expert takes at most `capacity` times an equal share of a rank's tokens; the rest bypass it. So ranks compute, up to
+rounding, what synchronous SGD with all experts on each rank would. How much a rank has to do depends on what tokens
 choose: the slowest is the one with the most popular experts.
 
 Price: in each block and step all ranks together send 4 h elements for each row whose expert is on another rank, h being
-the width. If experts are equally popular and nothing is dropped, these are 4 n T k h (N-1)/N elements, for n samples of
+the width. If experts are equally popular and nothing is dropped, that is 4 n T k h (N-1)/N elements, for n samples of
 all ranks and T tokens that choose k experts each. Replicated parameters add 2 (N-1) d_replicated. A rank holds 1/N of
 the experts. Staleness: none.
 Source: Lepikhin et al., GShard, arXiv:2006.16668; Fedus, Zoph & Shazeer, Switch Transformers, arXiv:2101.03961.
@@ -74,7 +74,7 @@ class TokenExchange:
         self.comm = comm
 
     def to_experts(self, rows):
-        """Return (rows of all ranks for each own expert, what to_tokens needs), given this rank's rows for all."""
+        """Return (all ranks' rows for each own expert, what to_tokens needs), given own rows for all experts."""
         own = len(rows) // self.comm.size
         sent = [tuple(rows[at : at + own]) for at in range(0, len(rows), own)]
         received = self.comm.all_to_all(sent)

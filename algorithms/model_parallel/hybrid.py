@@ -8,9 +8,9 @@ samples. A layer's inputs are gathered, and the errors at its inputs are summed:
     g_r <- mean over the groups of g_r           at the end, among the ranks with the same units
     w_r <- w_r - lr rule(g_r)
 
-layout: "data" is a group for each rank, "model" one group for all. Which sends least is derived in
-`parts/rank_groups.py`: the more parameters per work of a sample, the fewer groups. (Hence data-parallel convolutions
-and model-parallel dense layers: Krizhevsky, arXiv:1404.5997.)
+layout: "data" is a group for each rank, "model" one group for all. `parts/rank_groups.py` derives the number of groups
+that sends least: the more parameters per unit of work, the fewer groups. (Hence data-parallel convolutions and
+model-parallel dense layers: Krizhevsky, arXiv:1404.5997.)
 
 Price: 2 (P-1) elements in a group for each activation between two layers, 2 (G-1) d for gradients; a rank holds 1/P of
 the parameters. Staleness: none.
@@ -106,7 +106,7 @@ def worker(comm, task, s=Settings()):
 
 
 def in_a_row(units, ranks):
-    """Return the units of each rank: consecutive, in numbers as equal as possible."""
+    """Return the units of each rank: consecutive, and as equal in number as possible."""
     return [np.arange(units)[share] for share in shares(units, ranks)]
 
 

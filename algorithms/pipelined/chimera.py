@@ -16,8 +16,8 @@ idle, for 2f copies of the model.
 
 Where a backward takes twice as long as a forward, units no longer fit together. With `doubling` a forward takes two
 micro-batches, which come back one after the other, S slots apart: all slots are equally long again, a unit of 2S
-micro-batches takes 3S of them, and S-2 are idle however many units follow. That holds twice as many activations, so
-only inputs may have to be stored. (Backward halving is the same with micro-batches half as large.)
+micro-batches takes 3S of them, and S-2 are idle however many units follow. That holds twice as many activations, so a
+rank may have to store only inputs. (Backward halving is the same with micro-batches half as large.)
 
 Price: with one pipeline each way, S-2 idle slots instead of 2(S-1), in units of S micro-batches whose slots are equally
 long; with fewer than S there are more. Two copies of the weights: 2 batch a per step over each boundary, and 2d to sum

@@ -1,8 +1,8 @@
 """DualPipe feeds the pipeline from both ends, and overlaps a forward of one direction with a backward of the other.
 
 Rank r of S holds stage r for the half of the micro-batches that enters at rank 0, and stage S-1-r for the half that
-enters at the far end. What a mixture of experts waits for in F, the exchange of tokens, hides behind the work of B and
-the other way round, so "2F3+0B1", the two done together, may take less time than one after the other. Towards the ends
+enters at the far end. The exchange of tokens that a mixture of experts waits for in F hides behind the computation of
+B, and vice versa, so "2F3+0B1", the two done together, may take less time than one after the other. Towards the ends
 the backward is split, and W fills the holes. Both ranks that hold a stage sum their gradients before they make the same
 update:
 

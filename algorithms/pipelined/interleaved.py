@@ -9,7 +9,7 @@ mini-batch:
     rank 0   F0 F1 f0 f1 F2 b0 F3 b1 f2 B0 f3 B1 .. b2 .. b3 B2 B3
     rank 1   .. F0 F1 f0 b0 f1 b1 F2 B0 F3 B1 f2 b2 f3 b3 B2 B3 ..        (small letters: second stages)
 
-Where S does not divide M, groups are larger: M cut in M // S equal ones, and if M < S there is a single, smaller one.
+Where S does not divide M, groups are larger: M is cut into M // S equal ones. If M < S there is a single, smaller one.
 
 Price: the bubble shrinks to (S-1)(f+b) / pieces, where f and b are the times of all stages of a rank; if M < S, a group
 also waits before each of its next stages, (pieces-1)(S-M)(f+b) / pieces in all. Activations cross pieces S - 1

@@ -8,12 +8,12 @@ of micro-batches is through the whole model before the next one starts. Here all
     rank 0   F0 F1 F2 F3 f0 f1 f2 f3 .. .. b3 b2 b1 b0 B3 B2 B1 B0
     rank 1   .. F0 F1 F2 F3 f0 f1 f2 f3 b3 b2 b1 b0 B3 B2 B1 B0        (small letters: second stages)
 
-A stage is done with all its backwards before the next one begins. So where replicas share the batch, or shards of the
-weights are gathered for each stage, that is sent once per stage and mini-batch, while the rank computes another.
+A stage completes all its backwards before the next one begins. So if replicas sum their gradients, or each stage's
+weights are gathered from shards, these are sent once per stage and mini-batch, while the rank computes another stage.
 
 Price: the bubble is that of interleaved 1F1B, (S-1)(f+b) / pieces, for any M >= S, where f and b are the times of all
 stages of a rank; with fewer micro-batches each round waits for the one before, (pieces-1)(S-M)(f+b) / pieces more.
-Every rank holds the activations of all M micro-batches, as in GPipe, which it is with one stage per rank. 2 batch a for
+Every rank holds the activations of all M micro-batches, as in GPipe; with one stage per rank it is GPipe. 2 batch a for
 each of pieces S - 1 boundaries. Staleness: none.
 Source: Lamy-Poirier, MLSys 2023, arXiv:2211.05953; the order is that of torch.distributed (LoopedBFS).
 """

@@ -11,8 +11,8 @@ stage does both with the same pattern. No stage waits, and none keeps old weight
     stage 2   .    .    F0 B0  F1 B1  F2 B2  F3 B3        . idle only while the pipeline fills
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. Stage s holds
-one version of its weights and the activations of 2(S-1-s)+1 patterns. In the paper a pattern is a sample; here it is
-whatever the batch size says.
+one version of its weights and the activations of 2(S-1-s)+1 patterns. In the paper a pattern is a sample; here it is a
+mini-batch of any size.
 Staleness: 2(S-1-s) updates on stage s, twice that of 1F1B.
 Source: Pétrowski, Dreyfus & Girault, IEEE Trans. Neural Networks 4(6), 1993; the slots are the standard reading, as in
 Kosson et al., MLSys 2021.

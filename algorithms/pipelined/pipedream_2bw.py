@@ -11,7 +11,7 @@ one update, and the version before the newest is the only old one that must be k
     stage 2   .. .. F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 .. ..        M = 3: updates after B2 and B5
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step, there and back. Two versions of
-the weights, and the activations of S-s micro-batches on stage s. M has to be S-1 or more, or two were not enough.
+the weights, and the activations of S-s micro-batches on stage s. M must be at least S-1, or two would not be enough.
 Staleness: one update on every stage; none where there is only one stage.
 Source: Narayanan et al., ICML 2021, arXiv:2006.09503; version rule as in the authors' code.
 """

@@ -6,8 +6,8 @@ known, so a pass that will be overtaken by n of them reads
     u = w - n lr v            v <- m v + g        w <- w - lr v
 
 Of S stages, S-1-s updates of stage s lie between a forward and its own backward, and [s/2] more until the mini-batch
-has come back to stage 0. `form` says for when: end, the weights when stage 0 is done, n = S-1-s + [s/2] forward and
-[s/2] backward; own, the weights at its own backward, n = S-1-s forward, stashed and read again backward.
+has come back to stage 0. `form` says what to predict: end, the weights when stage 0 is done, n = S-1-s + [s/2] forward
+and [s/2] backward; own, the weights at its own backward, n = S-1-s forward, stashed and read again backward.
 
     stage 0   F0 F1 F2 .. .. B0 F3 B1 F4 B2
     stage 1   .. F0 F1 .. B0 F2 B1 F3 B2 F4
@@ -58,7 +58,7 @@ def ahead(stage, stages, form="end"):
 
 
 class PredictedWeights:
-    """Weight policy of a stage: passes read weights predicted `ahead` updates later, (forward, backward)."""
+    """Weight policy of a stage: passes read weights predicted `ahead` updates in advance, (forward, backward)."""
 
     versions = 1
 

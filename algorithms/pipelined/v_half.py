@@ -1,13 +1,13 @@
 """V-Half folds the pipeline into a V as ZB-V does, but sends micro-batches down slowly: half the activations of 1F1B.
 
 Rank r of S holds the stages r and 2S-1-r, so a rank that is early on the way down, and holds a micro-batch for long, is
-late on the way up, and holds it briefly: all ranks hold as much as one another. How much is decided by the slots in
-which a micro-batch passes; I is the gradient of a stage's inputs, W, that of its weights:
+late on the way up, and holds it briefly: all ranks hold equally much. How much depends on the slots in which a
+micro-batch passes; I is the gradient of a stage's inputs, W that of its weights:
 
     F down 2r        F up 3S-2-r        I up 3S-1+k + 2r        I down 6S-2+k - r        k = 3 if S is even, else 0
 
-A micro-batch follows every 6 slots. It is held for 6S - 3r slots on the way down and 3r on the way up, and a few: so S
-thin micro-batches and a few are, each half as large (`building_block.py` makes the lists of that):
+A micro-batch follows every 6 slots. It is held for 6S - 3r slots on the way down and 3r on the way up, plus a few: so a
+rank holds S thin micro-batches plus a few, each half as large (`building_block.py` makes the lists from these slots):
 
     w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
 
@@ -16,11 +16,11 @@ thin micro-batches and a few are, each half as large (`building_block.py` makes 
     rank 2   .. .. F0 f0 F1 f1 .. .. i0 w0 I0 W0 F2 f2 i1 w1 I1 W1 F3 f3 i2 I2 w2 W2 i3 I3 w3 W3
 
 Idle within a rank's span, if f = i = w, the times of both stages of a rank, and M >= S >= 3: (3S-7)/2 f for an even S,
-(3S-4)/2 f for an odd one; 1F1B has 3(S-1) f. Where times differ it idles longer, but not the longer the more
-micro-batches there are, as long as w + 2i >= 2f and w + 2f >= 2i.
+(3S-4)/2 f for an odd one; 1F1B has 3(S-1) f. Where times differ it idles longer, but the idle time does not grow with
+the number of micro-batches as long as w + 2i >= 2f and w + 2f >= 2i.
 
 Price: no rank holds more than 2((S+2)//2) thin micro-batches until W, (S+2)//2 whole ones; 1F1B's first rank holds S.
-2 batch a per step over each of 2S-1 boundaries but the one at the bottom. Staleness: none.
+2 batch a per step over each of 2S-1 boundaries except the one at the bottom. Staleness: none.
 Source: Qi, Wan, Amar & Lin, NeurIPS 2024, arXiv:2405.15362; slots and idle times are those of the authors' code.
 """
 

@@ -4,8 +4,8 @@ Rank r of S holds the stages r and 2S-1-r, as in ZB-V and V-Half. A micro-batch 
 
     F down r        F up 2S-1-r        I up 2S+k + r        I down 4S-1+k - r        k = 2 if 3 divides S, else 0
 
-and the next one follows 6 slots later. Down and up it is held for 4S slots and a few, 2S/3 thin micro-batches and a few
-(`building_block.py` makes the lists of that):
+and the next one follows 6 slots later. It is held for 4S slots plus a few in total, so a rank holds 2S/3 thin
+micro-batches plus a few (`building_block.py` makes the lists from these slots):
 
     w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
 
@@ -17,7 +17,7 @@ Idle within a rank's span, if f = i = w, the times of both stages of a rank, and
 S, else (4S-5)/2 f; 1F1B has 3(S-1) f. There is no slack: where times differ, ranks wait again for every micro-batch.
 
 Price: no rank holds more than 2((S+4)//3) thin micro-batches until W, (S+4)//3 whole ones; 1F1B's first rank holds S.
-2 batch a per step over each of 2S-1 boundaries but the one at the bottom. Staleness: none.
+2 batch a per step over each of 2S-1 boundaries except the one at the bottom. Staleness: none.
 Source: Qi, Wan, Amar & Lin, NeurIPS 2024, arXiv:2405.15362; slots and idle times are those of the authors' code.
 """
 

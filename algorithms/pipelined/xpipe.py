@@ -1,8 +1,7 @@
 """XPipe predicts weights as SpecTrain does, but once per mini-batch of micro-batches, and by Adam's step.
 
-The pipeline is 1F1B over micro-batches without a flush, an update every M of them. The first micro-batch of a
-mini-batch, the bellwether, looks at how many updates are missing: mini-batch t ought to meet version t, and meets
-version v; so
+The pipeline is 1F1B over micro-batches without a flush, with an update every M of them. The first micro-batch of a
+mini-batch, the bellwether, counts the missing updates: mini-batch t should read version t, but meets version v; so
 
     u = w - (t - v) lr step        step: momentum's v, or Adam's m / (sqrt(v) + eps), both corrected for their start
     w <- w - lr (what the rule makes of (g_0 + ... + g_{M-1}) / M)        all g at u
@@ -16,8 +15,8 @@ The others of the mini-batch read the same u, and so do all their backwards.
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. The newest weights and a
 prediction for each mini-batch in flight; the activations of S-s micro-batches. Staleness: (S-1-s) / M updates, rounded
 up, less what the prediction makes up for.
-Source: Guan et al., arXiv:1911.04610 and arXiv:2312.00839. How far to look ahead is counted here: the formula of the
-paper could not be checked. With M = 1 and momentum it is SpecTrain's form `own`.
+Source: Guan et al., arXiv:1911.04610 and arXiv:2312.00839. Here the missing updates are counted, since the paper's
+formula could not be checked. With M = 1 and momentum it is SpecTrain's form `own`.
 """
 
 from collections.abc import Iterator

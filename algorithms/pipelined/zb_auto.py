@@ -17,10 +17,10 @@ ranks fill their lists one op after the other, within `limit` times the memory o
             would otherwise become the one that has idled longest, or if F finds no memory
     last    the W that are left
 
-To starve no rank, each is always an F ahead of the next one, as long as there are any. Three switches are tried both
-ways, and H1 and H2 as far as memory allows; the lists with the shortest longest span are taken: one F more at first,
-though I waits; no F where an I has arrived already; a W in every gap. With limit 2 and enough micro-batches hardly any
-idle time is left.
+So that no rank starves, each is always one F ahead of the next one, as long as there are any. The search tries three
+switches both ways (one more F at first, though I waits; no F where an I has already arrived; a W in every gap), and H1
+and H2 as far as memory allows. It takes the lists whose longest span is shortest. With limit 2 and enough micro-batches
+hardly any idle time is left.
 
 `time_f`, `time_i`, `time_w` and `time_link` are the times of F, I, W and a message, in any unit.
 
@@ -105,7 +105,7 @@ class Lists:
         self.free, self.idled = [0.0] * ranks, [0.0] * ranks
 
     def search(self, ahead, skip, eager):
-        """Do F `ahead` of the first I, then F and I in turn, with W in the gaps."""
+        """Do as many F as `ahead` says for each rank, then F and I in turn, with W in the gaps."""
         self.start(ahead)
         for chunk in range(self.chunks):
             for rank in reversed(range(len(self.lists))):
@@ -120,7 +120,7 @@ class Lists:
         return self.finish()
 
     def lag(self, by):
-        """Schedule as H1 (`by` 1) or H2 (`by` 2): each W comes `by` times the rank's number of chunks after its I."""
+        """Schedule as H1 (`by` 1) or H2 (`by` 2): on rank r, W lag `by` r micro-batches behind I."""
         self.start([1 + by * later for later in reversed(range(len(self.lists)))])
         for chunk in range(self.chunks):
             for rank in range(len(self.lists)):

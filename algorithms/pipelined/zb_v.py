@@ -11,7 +11,7 @@ update:
 
 Price: no idle slot within a rank's span if f = i = w and M >= 2S-1 (each micro-batch fewer leaves two idle slots), in
 the memory of 1F1B's first rank (2S thin micro-batches), for twice the traffic: 2 batch a per step over each of 2S-1
-boundaries but the one at the bottom. Staleness: none.
+boundaries except the one at the bottom. Staleness: none.
 Source: Qi et al., arXiv:2401.10241, section 6, which the version of ICLR 2024 lacks; the order is that of
 torch.distributed.
 """
