@@ -1,6 +1,6 @@
 """`python -m algorithms easgd --workers 8` runs one algorithm, with the options of `lockstep run`.
 
-Under torchrun, srun or mpirun the same words join the ranks that it has started, on one machine or several:
+Under torchrun, srun or mpirun the same options run it on the ranks that the launcher starts, on one machine or several:
 
     torchrun --nnodes 2 --nproc-per-node 4 -m algorithms easgd --steps 500
 """

@@ -131,12 +131,12 @@ def check_cut(workers: int, batch: int, workload: Any, s: Any) -> None:
 
 
 def nothing_to_note(e: Any) -> Iterable[str]:
-    """No note for any experiment."""
+    """Return no notes, whatever the experiment."""
     return ()
 
 
 def nothing_foretold(e: Any) -> Iterable[tuple[str, str]]:
-    """No setting: there is no closed form for when it diverges."""
+    """Return no settings: no closed form says when the algorithm diverges."""
     return ()
 
 

@@ -30,24 +30,24 @@ class Codec(Protocol):
         """out (d,) <- the vector that the message stands for."""
 
     def add(self, message, total) -> None:
-        """total (d,) <- total + the vector that the message stands for; only for codecs that are all-gathered."""
+        """total (d,) <- total + the vector that the message stands for. Only if `combine` is "all-gather"."""
 
     def mean(self, comm, v) -> Any:
-        """v <- the mean over ranks of the decoded vectors; return this rank's own. Only for the other codecs."""
+        """v <- the mean over ranks of the decoded vectors; return this rank's own. Only if `combine` is "codec"."""
 
 
 def by_setting(s: Any) -> bool:
-    """The setting `error_feedback`."""
+    """Return the setting `error_feedback`."""
     return s.error_feedback
 
 
 def inside_the_codec(s: Any) -> bool:
-    """False: the codec itself keeps the part that it does not send."""
+    """Return False: the codec itself keeps the part that it does not send."""
     return False
 
 
 def kept_whole(s: Any) -> float:
-    """1: nothing of what is not sent is forgotten."""
+    """Return 1: what a message leaves out is kept in full."""
     return 1.0
 
 

@@ -1,6 +1,6 @@
 """bf16 rounds every element to the first 16 of its 32 bits: half the bytes, the same range, two decimal digits.
 
-    q <- the nearest number with 8 significant bits, ties to the even one
+    q <- the nearest number with 8 significant bits, ties to even
 
 Sums are formed in full precision: every part of the gradient is sent to its owner rank, which adds in float32 and
 rounds once more (`parts/reduce_scatter_codec.py`). A ring of bf16 elements would round at each of its N - 1 hops for

@@ -8,8 +8,8 @@ Each worker clips its own gradient, and accumulates a velocity u and what it has
     v[S] <- 0           u[S] <- 0                            factor masking: no stale momentum of what was sent
 
 Biases, which are few, are sent whole. The density falls 1/4, 1/16, 1/64 ... to its value, so that the first steps,
-in which the model changes most, lose least. The codec has the momentum: use plain SGD steps in the algorithm itself.
-The threshold of S is estimated from a sample of |v|, and corrected until 0.8 to 1.3 times as many are sent as wanted.
+in which the model changes most, lose least. The codec applies the momentum: use plain SGD steps in the algorithm.
+The threshold of S is estimated from a sample of |v|, and corrected until it selects 0.8 to 1.3 times the wanted number.
 
 At density 1 nothing is delayed: the whole gradient is sent, nothing is masked, and this is momentum SGD. Masking
 everything would leave plain SGD.
@@ -70,7 +70,7 @@ class Codec:
         return max(self.s.density, 4.0 ** -(1 + stage))
 
     def largest(self, density):
-        """Remove and return (index, values, elements of the tensors sent whole) from v."""
+        """Remove what is sent from v, and return it: (index, values, elements of the tensors sent whole)."""
         cuts = [
             self.find_threshold(self.v[part], max(1, round(density * (part.stop - part.start)))) for part in self.sparse
         ]

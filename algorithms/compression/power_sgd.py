@@ -34,7 +34,7 @@ class Settings(Knobs):
 
 
 class Matrix(NamedTuple):
-    """A coded tensor: its slice of the gradient, its shape, and its slices of the vectors of all P and of all Q."""
+    """A coded tensor: its slice of the gradient, its shape, and its slices of the vectors that hold all P and all Q."""
 
     place: slice
     rows: int
@@ -99,7 +99,7 @@ class Codec:
         return p, q
 
     def before(self, like):
-        """Return Q of the last step, or random numbers."""
+        """Return the Q to start from: that of the last step, or random numbers."""
         if self.warm and self.q is not None:
             return self.q
         q = kernels.empty_like(like)

@@ -5,7 +5,7 @@
 With beta > 0 it is SIGNUM. One bit up and one bit down: every rank counts the votes on its own part of the gradient
 and sends the result to all (`parts/reduce_scatter_codec.py`). The owner's own vote breaks ties,
 and a 0 votes up and down in turn, since a fixed sign would bias all zeros. Every element moves by the whole learning
-rate, which is therefore as small as a step of the parameters should be: a hundredth of SGD's, or less.
+rate, which must therefore be as small as a step of a parameter should be: a hundredth of SGD's, or less.
 
 With error feedback it is a mean instead of a vote (EF-sign; beta is not used): signs are sent with their mean size, and
 sender and owner keep what that leaves out:

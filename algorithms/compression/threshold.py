@@ -6,7 +6,7 @@ What arrives is +-tau for any r: an element far beyond tau needs several steps, 
 coordinate is sent at a rate proportional to its gradients. tau has the unit of the gradient and must be tuned per
 model.
 
-Price: a word of 32 bits per element sent, to each of N - 1 others; tau decides how many. Room for d of these words.
+Price: a word of 32 bits per element sent, to each of N - 1 others; tau decides how many. A buffer of d such words.
 Staleness: an element g waits about tau/|g| steps.
 Source: Strom, Interspeech 2015.
 """

@@ -4,7 +4,7 @@
 
 Their indices differ between workers, so a ring cannot sum them: messages are all-gathered, and together may touch N k
 places. Without error feedback small elements are never sent. With a decay below 1 they are forgotten if they wait for
-long. Of DiLoCo's displacements, sent by an outer step without momentum and with decay 0.95, it is SparseLoCo.
+long. Applied to DiLoCo's displacements, with decay 0.95 and an outer step without momentum, it is SparseLoCo.
 
 Price: 2 k words to each of N - 1 others; the dense ring moves 2 d (N-1)/N, so it is worth it for density < 1/N.
 Staleness: a small element waits until it is among the largest.

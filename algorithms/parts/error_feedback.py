@@ -33,9 +33,9 @@ def attach(comm, compression: Compression, s, tensors, seed: int, servers: int =
 
 
 class ErrorFeedback:
-    """A rank's codec and, with `feedback`, its error e, (d,); `combine` is that of the compression.
+    """A rank's codec and, with `feedback`, its error e, (d,). `combine` is explained at `Compression`.
 
-    The error is multiplied by `decay` after each message, so that what is not sent for long is forgotten.
+    The error is multiplied by `decay` after each message, so that parts that are not sent for long are forgotten.
     """
 
     def __init__(self, codec, feedback: bool = True, combine: str = "all-gather", decay: float = 1.0):
@@ -76,7 +76,7 @@ class ErrorFeedback:
             kernels.scale(self.error, self.decay)
 
     def _owed(self, g):
-        """Return v, the vector to send; with feedback it is the error's own array, from which `kept` is subtracted."""
+        """Return v, the vector to send. With feedback it is the error's own array, which `_keep_rest` updates."""
         if not self.feedback:
             return g
         if self.error is None:
@@ -86,7 +86,7 @@ class ErrorFeedback:
 
 
 class CompressedComm:
-    """A communicator that compresses gradients for their mean; everything else is passed to `comm`.
+    """A communicator that compresses gradients when they are averaged; everything else is passed to `comm`.
 
     A gradient is a vector of the model's length in an all-reduce with op mean; sums and shorter vectors are unchanged.
     """

@@ -98,7 +98,7 @@ class Fisher:
 
 
 def orthonormal(R):
-    """Return R (r, D) with its rows orthonormalised in order, or R itself if they are orthonormal."""
+    """Return R (r, D) with its rows orthonormalised in order, or R itself if they already are."""
     if np.abs(R @ R.T - np.eye(len(R))).max(initial=0) < 1e-9:
         return R
     return np.ascontiguousarray(np.linalg.qr(R.T)[0].T)

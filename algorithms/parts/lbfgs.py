@@ -1,4 +1,4 @@
-"""Compute the direction of an L-BFGS step from the last m steps and their changes of the gradient.
+"""Compute the direction of an L-BFGS step from the last m steps and the changes of the gradient along them.
 
 With s_j = w_(j+1) - w_j, y_j = g_(j+1) - g_j and rho_j = 1 / (y_j . s_j), newest last:
 
@@ -70,7 +70,7 @@ def remember(vectors: Vectors, pairs: list[tuple], unused: list[tuple], w: tuple
     """Append the pair of the last step to `pairs`, if its curvature is positive.
 
     w and g are names (new, old) of the parameters and the gradient. The pair's names are taken from `unused`, or from
-    the oldest pair where there are none.
+    the oldest pair if `unused` is empty.
     """
     s, y = unused.pop() if unused else pairs.pop(0)
     for (new, old), change in ((w, s), (g, y)):

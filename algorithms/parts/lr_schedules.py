@@ -52,7 +52,7 @@ def milestones_passed(epoch: float, epochs: tuple[float, ...]) -> int:
 
 
 def slow_start(epoch: float, length: float = 90) -> float:
-    """Return the factor of the full rate after the warm-up by Akiba et al.: 1/2 for 40 epochs of 90, then less.
+    """Return the fraction of the full rate after Akiba et al.'s warm-up: 1/2 for the first 40 of 90 epochs, then less.
 
     >>> [slow_start(epoch) for epoch in (0, 40, 70, 85)]
     [0.5, 0.075, 0.01, 0.001]

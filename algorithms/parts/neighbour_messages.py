@@ -6,7 +6,7 @@ from typing import Any
 def recv_or_lost(comm, source: int, tag: int, lost: set[int]) -> Any:
     """Return the message with this tag from `source`, the only rank that sends one, or None if that rank is lost.
 
-    Ranks whose loss is reported meanwhile, `source` or others, are added to `lost`.
+    Ranks whose loss is reported in the meantime, `source` or others, are added to `lost`.
     """
     while True:
         sender, message = comm.recv_any(tag=tag)

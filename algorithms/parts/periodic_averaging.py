@@ -26,12 +26,12 @@ def sync_optimizer_state(comm, rule, policy: StatePolicy) -> None:
 
 
 def elements_sent(shape, s) -> int:
-    """Return the number of elements sent over the ring by all rounds, one vector each; the last ends training."""
+    """Return the number of elements sent over the ring by all rounds, one vector each; the last round ends training."""
     rounds = -(-shape.steps // s.period)
     return 2 * (shape.workers - 1) * shape.parameters * rounds
 
 
 def elements_sent_with_state(shape, s) -> int:
-    """Return the number of elements for algorithms with a setting `state`, which may send the optimiser's state too."""
+    """Return the same number for algorithms with a setting `state`, which may send the optimiser's state too."""
     vectors = 1 + (state_vectors(s.update) if s.state == "average" else 0)
     return vectors * elements_sent(shape, s)

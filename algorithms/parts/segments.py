@@ -1,4 +1,4 @@
-"""Consecutive segments of a gradient, each with its own scale or means, and those of a part of the gradient."""
+"""Consecutive segments of a gradient, each with its own scale or means, and the segments in a part of the gradient."""
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -38,7 +38,7 @@ def tensor_segments(tensors) -> Segments:
 
 
 def side_by_side(places: Sequence[slice]) -> list[slice]:
-    """Return where each of these slices of a vector lies in a vector that holds them alone, one after the other.
+    """Return the position of each slice in a vector that consists of only these slices, one after the other.
 
     >>> side_by_side([slice(4, 7), slice(9, 11)])
     [slice(0, 3, None), slice(3, 5, None)]

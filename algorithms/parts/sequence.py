@@ -1,4 +1,4 @@
-"""Sequence pieces: which positions of every sequence a rank computes, and how parts of a sequence become a whole one.
+"""Sequence pieces: which positions of every sequence a rank computes, and how to put whole sequences back together.
 
 A rank has one piece of the sequence (consecutive), or two (zigzag): of 2 P equal pieces, rank r has pieces r and
 2 P - 1 - r. In causal attention a position sees all earlier ones, so with consecutive pieces the last rank computes
@@ -30,9 +30,9 @@ def indices_of(pieces: list[slice]) -> np.ndarray:
 
 
 def visible_prefix(queries: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return (how many of the ascending `keys` each query sees, the pairs), given positions.
+    """Return (how many of the ascending `keys` each query sees, number of query-key pairs), given positions.
 
-    A query sees earlier positions and its own, which counts half as a pair.
+    A query sees earlier positions and its own, which counts as half a pair.
     """
     seen = np.searchsorted(keys, queries, side="right")
     return seen, float(seen.sum() - np.isin(queries, keys).sum() / 2)

@@ -53,7 +53,7 @@ def star(size: int) -> Graph:
 
 
 def random(size: int, degree: int = 3, seed: int = 0) -> Graph:
-    """Return a ring, so that it is connected, plus random edges up to a mean degree of `degree`."""
+    """Return a ring, which keeps the graph connected, plus random edges up to a mean degree of `degree`."""
     generator = np.random.default_rng([seed, 0x6047])
     edges = {frozenset((rank, (rank + 1) % size)) for rank in range(size)} - {frozenset((0,))}
     free = [pair for pair in combinations(range(size), 2) if frozenset(pair) not in edges]
@@ -110,7 +110,7 @@ def same_graph(name: Topology, size: int, edges: str = "") -> list[str]:
 
 
 def mixing(graph: Graph, lazy: bool = False) -> np.ndarray:
-    """Return the Metropolis weights, (ranks, ranks): 1 / (1 + the larger degree of the two) on every edge.
+    """Return the Metropolis weights, (ranks, ranks): 1 / (1 + the larger of the two degrees) on every edge.
 
     On a ring they are 1/3. `lazy` ranks keep half of their own value: no eigenvalue is below 0.
     """

@@ -1,9 +1,9 @@
-"""V-shaped schedules built from a repeated block, the passes of one micro-batch, whose lifespan decides the memory.
+"""V-shaped schedules that repeat a block, the passes of one micro-batch, whose lifespan determines the memory.
 
 Rank r of S holds the stages r and 2S-1-r. A block gives the slots, all equally long, in which it does F of the first, F
 of the second, I of the second and I of the first for micro-batch 0; for micro-batch m that is 6 m slots later, since a
-rank has six passes for each. W go into the free slots. What a micro-batch holds from F to W, summed over the block and
-divided by 6, is what a rank holds.
+rank has six passes for each. W go into the free slots. A rank holds a sixth as many micro-batches as there are slots
+from F to W, summed over its two stages.
 
     repeat    the block for every micro-batch
     squeeze   slot by slot, until the first micro-batch is back: each op moves forward to the first free slot in which
@@ -31,7 +31,7 @@ def lists(block: Block, ranks: int, chunks: int) -> list[list[Op]]:
 
 
 def repeat(block, stages, chunks):
-    """Return the slot of each of a rank's ops; W follow the order of I, each in the first free slot."""
+    """Return the slot of each of a rank's ops. W come in the order of I, each in the first free slot."""
     down, up = stages
     passes = [("F", down), ("F", up), ("I", up), ("I", down)]
     slots = {
@@ -97,5 +97,5 @@ def dependencies(op, last):
 
 
 def previous(op):
-    """Return the same op for the micro-batch before."""
+    """Return the same op for the previous micro-batch."""
     return op._replace(chunk=op.chunk - 1)

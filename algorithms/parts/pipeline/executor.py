@@ -30,7 +30,7 @@ def pipeline(
     """Declare the pipeline that executes `schedule(rank, ranks, chunks)` for each mini-batch of `s.chunks`.
 
     `policy(s, stage, w)` makes the weight policy of a stage that starts with w. `facts` are further fields of
-    `Algorithm`, and take the place of what follows from the schedule; so does `executor`, called as `Executor` is.
+    `Algorithm`, and override those derived from the schedule. An `executor` among them replaces `Executor`.
     """
     plan = facts.setdefault("plan", lambda workers, s: Flush.of(schedule, workers, s.chunks))
     executor = facts.pop("executor", Executor)
@@ -57,7 +57,7 @@ def pipeline(
 
 
 class Executor:
-    """Rank `comm.rank` of `plan`; stages are cut by `s.cuts`, or balanced by work."""
+    """The executor of rank `comm.rank` of `plan`. Stages are cut by `s.cuts`, or balanced by work."""
 
     def __init__(self, comm, task, plan: Flush | Stream, s, policy: Callable[..., Policy] = settings.optimizer_weights):
         self.comm, self.task, self.plan = comm, task, plan
@@ -115,7 +115,7 @@ class Executor:
         return None
 
     def _compute(self, op: Op, x):
-        """Return the output that a neighbouring stage waits for, or None."""
+        """Execute an op, and return the output that a neighbouring stage waits for, or None."""
         kind, stage, chunk = op
         state = self.stages[stage]
         if kind == "U":

@@ -4,8 +4,8 @@
     stage 1   .. F0 F1 .. B0 F2 B1 F3 B2 .. B3 ..        1 ahead
     stage 2   .. .. F0 B0 F1 B1 F2 B2 F3 B3 .. ..        none
 
-How far a stage runs ahead, and how often it updates, is what DAPPLE, PipeDream, PipeDream-2BW, SpecTrain, XPipe and
-the systolic pipelines differ in.
+DAPPLE, PipeDream, PipeDream-2BW, SpecTrain, XPipe and the systolic pipelines differ in how far a stage runs ahead and
+how often it updates.
 
 Source: Harlap et al., arXiv:1806.03377 (PipeDream).
 """

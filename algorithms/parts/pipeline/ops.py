@@ -36,7 +36,7 @@ class Op(NamedTuple):
 
 
 class Overlapped(Op):
-    """An op that overlaps with the next one of its list; it equals the plain op."""
+    """An op that overlaps with the next one in its list. It equals the plain op."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class ScheduleError(ValueError):
     """A mistake in a schedule. `word` is the invalid op, or the word that is not an op, and `rank` the rank whose list
     has it.
 
-    `word` is "" and `rank` -1 if no list has it, as of an op that is missing.
+    `word` is "" and `rank` -1 if the mistake is in no single list, such as a missing op.
     """
 
     def __init__(self, message: str, word: object = "", rank: int = -1):
@@ -116,7 +116,7 @@ def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:
 def check(lists: Sequence[Sequence[Op]]) -> None:
     """Raise ScheduleError unless each micro-batch goes forward and backward exactly once on each stage.
 
-    Whether the lists of all ranks fit together without a deadlock is found by timing them.
+    This does not detect deadlocks between ranks; timing the lists does.
     """
     place: dict[Op, tuple[int, int]] = {}
     updates: dict[Op, set[int]] = defaultdict(set)  # the ranks that do each

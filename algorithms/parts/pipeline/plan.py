@@ -33,7 +33,7 @@ class Flush:
 
         `copies` of the pipeline, on ranks of their own, split the micro-batches among themselves and update together.
         Forwards are repeated (`rematerialised`) "early", as soon as possible, or "late", once the gradient has arrived.
-        ValueError if there is no such schedule.
+        Raise ValueError if there is no such schedule.
         """
         for number, what in ((ranks, "workers"), (chunks, "micro-batches")):
             if number % copies:

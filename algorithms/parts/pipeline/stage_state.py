@@ -147,7 +147,7 @@ class StageState:
         return len({id(w) for _, w in self.weights.history}.union(stashed))
 
     def sum(self) -> tuple[Any, bool]:
-        """Return (vector or None, True to add to it) for the gradient of the next micro-batch."""
+        """Return (g, add): the vector for the next micro-batch's gradient, or None, and whether to add to it."""
         return (self.spare, False) if self.g is None else (self.g, True)
 
     def accumulate(self, chunk: int) -> None:

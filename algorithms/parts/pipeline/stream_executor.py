@@ -21,7 +21,8 @@ from knobs import Knobs
 def stream(schedule: Callable, Settings: type[Knobs], policy: Callable | None = None, **facts: Any) -> Algorithm:
     """Declare the pipeline that executes `schedule(rank, ranks, inf)`, one stage per rank, with stale gradients.
 
-    They are always stale by the same updates, so the network changes when, but not what. See `pipeline`.
+    The schedule alone determines their staleness: the network changes the time of an update, not its result. See
+    `pipeline`.
     """
     facts.setdefault("plan", lambda workers, s: Stream.of(schedule, workers))
     return pipeline(schedule, Settings, policy, executor=StreamExecutor, **facts)
