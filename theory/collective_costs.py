@@ -34,28 +34,31 @@ def least(P: int, n: float, alpha: float, beta: float) -> float:
 
 
 def flat(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Send all vectors to rank 0 and the sum back, one after the other."""
+    """Return the time to send all vectors to rank 0 and the sum back, one after the other."""
     return 2 * (P - 1) * (alpha + n * beta) + (P - 1) * n * gamma
 
 
 def ring(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Pass shares around a ring: the fewest bytes, the most messages. P must divide the vector's length."""
+    """Return the time to pass shares around a ring: the fewest bytes, the most messages.
+
+    P must divide the vector's length.
+    """
     return 2 * (P - 1) * alpha + share(P) * n * (beta + gamma / 2)
 
 
 def recursive_doubling(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Exchange whole vectors at doubling distances: the fewest messages.
+    """Return the time to exchange whole vectors at doubling distances: the fewest messages.
 
-    An upper bound if P is not a power of two: ranks without a folded partner begin earlier.
+    This is an upper bound if P is not a power of two: ranks without a folded partner begin earlier.
     """
     folded = (2 * alpha + n * (2 * beta + gamma)) if P & (P - 1) else 0.0
     return int(log2(P)) * (alpha + n * (beta + gamma)) + folded
 
 
 def halving_doubling(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Reduce-scatter by halving, all-gather by doubling (Rabenseifner): the fewest bytes if P is a power of two.
+    """Return the time of a reduce-scatter by halving and an all-gather by doubling (Rabenseifner).
 
-    Otherwise the vector is sent two more times.
+    It sends the fewest bytes if P is a power of two; otherwise the vector is sent two more times.
     """
     active = 1 << int(log2(P))
     folded = (2 * alpha + n * (2 * beta + gamma)) if active < P else 0.0
@@ -63,19 +66,22 @@ def halving_doubling(P: int, n: float, alpha: float, beta: float, gamma: float =
 
 
 def tree(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Go up and down a binomial tree. An upper bound if P is not a power of two: some branches are shorter."""
+    """Return the time to go up and down a binomial tree.
+
+    This is an upper bound if P is not a power of two: some branches are shorter.
+    """
     return rounds(P) * (2 * (alpha + n * beta) + n * gamma)
 
 
 def double_tree(P: int, n: float, alpha: float, beta: float, chunks: int) -> float:
-    """Bound two complementary trees: each rank moves the vector twice; the levels start one after the other."""
+    """Return a bound for two complementary trees: a rank moves the vector twice; levels start one after the other."""
     return 2 * n * beta * (1 + rounds(P) / chunks) + (2 * rounds(P) + chunks - 1) * alpha
 
 
 def hierarchical(
     nodes: int, ranks: int, n: float, within: tuple[float, float], between: tuple[float, float], nics: int = 1
 ) -> float:
-    """Reduce within each node, then between nodes: there are `nodes` of `ranks` ranks each.
+    """Return the time to reduce within each of `nodes` nodes of `ranks` ranks, and then between nodes.
 
     `within` and `between` are (alpha, beta) of the links. A node has `nics` ports in each direction, and every port is
     shared by the same number of ranks.
@@ -94,7 +100,7 @@ def leaving(nodes: int, ranks: int) -> float:
 
 
 def torus(sides: tuple[int, ...], n: float, alpha: float, beta: float) -> float:
-    """Run a ring along each side of a grid of ranks: as many bytes as one ring, but fewer messages."""
+    """Return the time of a ring along each side of a grid of ranks: as many bytes as one ring, but fewer messages."""
     P, steps = 1, 0
     for side in sides:
         P, steps = P * side, steps + 2 * (side - 1)
@@ -102,7 +108,7 @@ def torus(sides: tuple[int, ...], n: float, alpha: float, beta: float) -> float:
 
 
 def all_to_all(P: int, n: float, alpha: float, beta: float) -> float:
-    """Return the time in which every rank sends 1/P of its n bytes to each other rank, one after another."""
+    """Return the time that every rank takes to send 1/P of its n bytes to each other rank, one after another."""
     return (P - 1) * (alpha + n / P * beta)
 
 
@@ -125,10 +131,10 @@ def doubling_up_to(P: int, alpha: float, beta: float, instead_of: str) -> float:
 
 
 def server(P: int, n: float, alpha: float, beta: float, shards: int = 1, server_beta: float | None = None) -> float:
-    """Push from P workers to `shards` servers, each of which holds a shard of the vector, then pull."""
+    """Return the time in which P workers push to, then pull from, `shards` servers, each with a shard of the vector."""
     return 2 * max(n * beta, P * n / shards * (beta if server_beta is None else server_beta)) + 2 * alpha
 
 
 def colocated_servers(P: int, n: float, alpha: float, beta: float) -> float:
-    """Serve 1/P of the vector on every worker: the bytes of the ring with the latency of two messages."""
+    """Return the time if every worker serves 1/P of the vector: the bytes of the ring, the latency of two messages."""
     return 2 * alpha + share(P) * n * beta

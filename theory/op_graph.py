@@ -48,7 +48,7 @@ class Graph:
         return range(first, n + 1)
 
     def stuck(self, reached: Sequence[int]) -> ScheduleError:
-        """Return the error of a deadlock: a cycle of waiting ranks, or a missing op. Rank r has done reached[r] ops."""
+        """Return an error that names the cycle of waiting ranks, or the missing op. Rank r has done reached[r] ops."""
         rank = next(rank for rank, ops in enumerate(self.lists) if reached[rank] < len(ops))
         waits: dict[int, str] = {}  # by rank, in the order in which each waits for the next
         at: dict[int, Op] = {}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class PlannedStage(NamedTuple):
-    """Layers first..last on `replicas` workers. On a higher level, each of these consists of the stages `inside`."""
+    """Layers first..last on `replicas` workers. On a higher level, each of these is a machine with stages `inside`."""
 
     first: int
     last: int
@@ -49,7 +49,7 @@ class Partition:
 
     @property
     def in_flight(self) -> int:
-        """Mini-batches that each replica of the first stage may have in flight (NOAM)."""
+        """The number of mini-batches that each replica of the first stage may have in flight (NOAM)."""
         return ceil(sum(stage.replicas for stage in self.stages) / self.stages[0].replicas)
 
     @property

@@ -17,9 +17,9 @@ L, because it has few micro-batches in flight; likewise if some stages are slow 
 As in 1F1B, stage s of S holds the activations of min(M, S-s) micro-batches, and each of r replicas holds 1/r of them.
 
 Plans grow stage by stage from the last layer (branch and bound). Among plans that reach the same layer with the same
-number of workers, those are kept that no other dominates in the slowest t, the sum, the exposed part of the rings and
-the number of stages (more stages mean more memory for the stages before them). Plans that can no longer beat a greedy
-plan, which is found first, are dropped.
+number of workers, the planner keeps those that no other dominates in the slowest t, the sum, the exposed part of the
+rings and the number of stages (more stages mean more memory for the stages before them). It drops plans that can no
+longer beat a greedy plan, which is found first.
 
 Source: Fan et al. (DAPPLE), PPoPP 2021, arXiv:2007.01045; the form of its program, links as stages of their own.
 """

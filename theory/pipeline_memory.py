@@ -60,7 +60,7 @@ def peak_bytes(lists: Sequence[Sequence[Op]], sizes: Sizes) -> list[float]:
 
 
 def traffic(lists: Sequence[Sequence[Op]], sizes: Sizes) -> Counter[tuple[int, int]]:
-    """Return the bytes over each link (from, to): activations, their gradients, the ring that sums shared stages."""
+    """Return the bytes over each link (from, to): activations, their gradients, and the sums of shared stages."""
     graph = Graph(lists)
     bytes_over: Any = Counter()  # of floats, which its type does not foresee
     for rank, ops in enumerate(lists):

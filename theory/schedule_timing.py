@@ -1,7 +1,7 @@
 """List simulator: when each op of a schedule runs, given the costs of ops and the latency of links. No model is needed.
 
-A rank does its list in order. An op starts when the rank is free and everything it needs is done, plus the latency if
-that was done on another rank. The measures for comparing schedules follow from the times.
+A rank executes its list in order. An op starts when the rank is free and everything it needs is done, plus the latency
+if that was done on another rank. The measures for comparing schedules follow from the times.
 
 Source: the list simulation behind the tables of Qi et al., ICLR 2024; it reproduces their Table 5 to four digits.
 """

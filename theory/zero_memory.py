@@ -7,8 +7,8 @@ With d parameters, N ranks, and w, g and s bytes per parameter for its weight, i
     stage 2   and gradients                 d (w + (g + s)/N)
     stage 3   and parameters                d (w + g + s)/N           N times less, but 1.5 times the traffic
 
-Not counted are activations and what exists whole for a moment: one layer's gradient from stage 2 on, and one layer's
-parameters at stage 3.
+This does not count activations, nor what is whole only for a moment: one layer's gradient from stage 2 on, and one
+layer's parameters at stage 3.
 
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020, Figure 1 and sections 5 and 7.
 """

@@ -1,4 +1,4 @@
-"""How long a step of a large language model takes on a cluster of GPUs, and what it needs in memory, by its layout.
+"""How long a training step of a large language model takes on a cluster of GPUs, and how much memory, by layout.
 
     language_model   the shape of a transformer: parameters and FLOPs, presets, Hugging Face's config.json
     setup            GPUs, and a layout: five ways to split the model and its batch, recomputation, micro-batches
@@ -8,5 +8,5 @@
     search           all layouts of a cluster, the best first
     published        measured throughput from publications, and the errors of these predictions
 
-All quantities may be arrays, one element a layout or a publication's row; NumPy broadcasts them.
+All quantities may be arrays, with one element for each layout or published row; NumPy broadcasts them.
 """

@@ -1,4 +1,4 @@
-"""The shape of a transformer that models language: its parameters and FLOPs.
+"""The shape of a transformer language model: its parameters and FLOPs.
 
     q = heads x size of a head                               width of all queries; usually that of the model
     k = kv_heads x size of a head                            width of all keys, or of all values
@@ -82,7 +82,7 @@ class LanguageModel:
 
     @property
     def active_parameters(self):
-        """The parameters that a token meets: those of the experts that it visits, and all others."""
+        """The parameters that a token uses: those of the experts that it visits, and all others."""
         return self.layers * self._layer(self.chosen) + self._rest
 
     def _layer(self, experts):

@@ -40,12 +40,12 @@ class MemoryUse:
 
     @property
     def total(self):
-        """All of it, with fragments and what CUDA and NCCL take."""
+        """The total, including fragmentation and what CUDA and NCCL take."""
         return sum(astuple(self)) * (1 + FRAGMENTS) + CONTEXT
 
 
 def memory_use(setup: Setup) -> MemoryUse:
-    """Return what the fullest GPU holds."""
+    """Return the memory of the fullest GPU, by kind."""
     model, at, software = setup.model, setup.layout, setup.software
     own, stage = sum(setup.own_parameters), setup.stage_parameters
     layer = (model.layer_parameters - model.expert_parameters * (1 - 1 / at.expert)) / at.tensor
@@ -73,7 +73,7 @@ def memory_use(setup: Setup) -> MemoryUse:
 
 
 def layer_activations(setup: Setup) -> tuple:
-    """Return the bytes that one layer keeps of a micro-batch, without attention scores, and those of its scores."""
+    """Return (bytes that one layer keeps per micro-batch without attention scores, bytes of its stored scores)."""
     model, at = setup.model, setup.layout
     is_unfused = setup.software.attention == UNFUSED
     split = np.where(at.sequence_parallel, at.tensor, 1)
@@ -87,7 +87,7 @@ def layer_activations(setup: Setup) -> tuple:
 
 
 def _alive(setup: Setup):
-    """Return how many micro-batches the first stage keeps at a time; the number is the same with ZB-H1."""
+    """Return how many micro-batches the first stage keeps at a time, which ZB-H1 does not change."""
     at = setup.layout
     ranks, pieces = at.pipeline, at.pieces
     micro_batches = np.ceil(setup.batch / (at.data * at.micro_batch))

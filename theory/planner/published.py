@@ -1,9 +1,9 @@
 """Published training throughput, and how far the planner's predictions are from it.
 
 `published_throughput.csv` has a row for each configuration that its authors measured: the model's shape, the cluster,
-the layout, facts about the software, and tokens per second and GPU. An empty cell was not published: a micro-batch or a
-number of stages per rank is then the best of 1, 2, 4 and 8, as the authors tuned them. A throughput given in FLOP/s is
-converted by the FLOPs that its source counts:
+the layout, facts about the software, and tokens per second and GPU. An empty cell is a value that was not published: a
+micro-batch or a number of stages per rank is then the best of 1, 2, 4 and 8, since the authors tuned them. A throughput
+given in FLOP/s is converted by the FLOPs that its source counts:
 
     model       forward and backward, all attention scores
     causal      the same with half of the scores
@@ -158,7 +158,7 @@ def _tried(rows: PublishedRows):
 
 
 def errors(rows: PublishedRows, predicted: np.ndarray) -> Errors:
-    """Compare predictions with published values."""
+    """Return the errors of `predicted` tokens per second and GPU, compared with the published ones."""
     off = predicted / rows.rates - 1
     size = np.abs(off)
     of = utilisation(rows.setup, np.array([predicted, rows.rates]))
@@ -172,7 +172,7 @@ def errors(rows: PublishedRows, predicted: np.ndarray) -> Errors:
 def nearest(rows: PublishedRows, known: PublishedRows) -> np.ndarray:
     """Return the tokens per second at the utilisation of the most similar known row of the same GPU and precision.
 
-    This is a null model: whoever copies the nearest published configuration does as well.
+    This is the null model: what copying the nearest published configuration predicts.
     """
 
     def place(some: PublishedRows) -> np.ndarray:
@@ -201,7 +201,7 @@ def _kind(rows: PublishedRows) -> np.ndarray:
 def leave_out(
     rows: PublishedRows, groups: np.ndarray, method: Callable[[PublishedRows, PublishedRows], np.ndarray]
 ) -> np.ndarray:
-    """Return the predictions of each group by `method(its rows, all other rows)`."""
+    """Return the predictions that `method(its rows, all other rows)` makes for each group."""
     predicted = np.zeros(len(rows))
     for group in np.unique(groups):
         mine = groups == group

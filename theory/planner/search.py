@@ -1,9 +1,9 @@
 """All layouts of a model on a cluster, the fastest first.
 
-Left out are layouts that another one beats in time and memory alike by this model: a sequence that is not split over
-tensor-parallel ranks, replicated optimizer state, recomputed attention where it is never stored, tensor parallelism
-across nodes, a pipeline with one stage on each rank and at least as many micro-batches as ranks that does not defer the
-gradients of weights. What remains is small enough to price every layout.
+The search leaves out layouts that, according to this model, another one beats in both time and memory: a sequence that
+is not split over tensor-parallel ranks, replicated optimizer state, recomputed attention where it is never stored,
+tensor parallelism across nodes, and a pipeline with one stage on each rank and at least as many micro-batches as ranks
+that does not defer the gradients of weights. Few enough remain to price every one.
 """
 
 from dataclasses import dataclass, fields, replace

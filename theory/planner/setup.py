@@ -1,16 +1,16 @@
 """The hardware and the layout of a training run.
 
 A layout splits n = data x tensor x pipeline x context GPUs. The experts of each layer are divided among `expert` of
-the data x context ranks, which exchange the tokens that visit them. A `shard` says what of the model states
-data-parallel ranks share out:
+the data x context ranks, which exchange the tokens that visit them. `shard` says which model states data-parallel ranks
+divide among themselves:
 
     NONE        everything is replicated
     OPTIMIZER   the update rule's state (ZeRO-1); gradients are reduced and weights gathered once per step
     GRADIENTS   and gradients, which are reduced in every micro-batch (PyTorch's SHARD_GRAD_OP)
     FULL        and weights, which are gathered in every pass of every micro-batch (FSDP, ZeRO-3)
 
-Of `groups` above 1, each holds all shards: with one group per node, weights are gathered inside nodes only, and the
-groups all-reduce their gradients (hybrid sharding). `recompute` says what is computed again in backward:
+If `groups` is above 1, each group holds all shards: with one group per node, weights are gathered inside nodes only,
+and the groups all-reduce their gradients (hybrid sharding). `recompute` says what is computed again in backward:
 
     KEEP        nothing
     LIGHT       the activation function of the feed-forward layer
@@ -124,7 +124,7 @@ class Setup:
 
     @property
     def own_parameters(self) -> tuple:
-        """Those that a GPU holds: (what each replica holds, the experts that are divided among replicas)."""
+        """The parameters of a GPU: (those that each replica holds, those of experts, divided among replicas)."""
         model, split = self.model, self.layout.tensor * self.layout.pipeline
         experts = model.layers * model.expert_parameters
         return (model.parameters - experts) / split, experts / (split * self.layout.expert)
@@ -141,7 +141,7 @@ def find_gpu(name: str) -> Gpu:
 def take_rows(part: Any, rows: np.ndarray) -> Any:
     """Return a dataclass of arrays with only those elements that `rows`, a mask or indices, selects.
 
-    A number stays the same for all of them.
+    Fields that are plain numbers do not change.
     """
     columns = {f.name: np.asarray(getattr(part, f.name)) for f in fields(part)}
     return replace(part, **{name: column[rows] for name, column in columns.items() if column.ndim})

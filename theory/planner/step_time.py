@@ -158,14 +158,14 @@ class StepPrices:
         return 2 * nbytes / (COLLECTIVES * gpu.link) * self._shown()
 
     def context(self):
-        """Return the exposed seconds in which keys and values travel around the context-parallel ranks."""
+        """Return the exposed seconds of passing keys and values around the context-parallel ranks."""
         at, gpu = self.setup.layout, self.setup.gpu
         rate = np.where(at.tensor * at.context <= gpu.per_node, gpu.link, gpu.network / gpu.per_node)
         nbytes = (at.context - 1) * self.tokens * 4 * self.setup.model.keys / at.tensor
         return nbytes / (COLLECTIVES * rate) * (1 - self.constants.hidden_tensor)
 
     def experts(self):
-        """Return the seconds in which tokens travel to their experts and back, in one direction of a layer."""
+        """Return the seconds of sending tokens to their experts and back, in one direction of a layer."""
         model, at, gpu = self.setup.model, self.setup.layout, self.setup.gpu
         split = np.where(at.sequence_parallel, at.tensor, 1)
         nbytes = 2 * 2 * self.tokens / split * model.chosen * model.width  # there and back, 16-bit
@@ -188,10 +188,10 @@ class StepPrices:
         return Passes(*parts, again, self.weight_products())
 
     def collective(self, nbytes, groups=1, apart=1):
-        """Return the seconds in which the replicas gather, or reduce-scatter, `nbytes` bytes within each group.
+        """Return the seconds that the replicas take to gather, or reduce-scatter, `nbytes` bytes within each group.
 
-        Ranks of a node that are in the same group share all of its network. `apart` is the distance of the ranks that
-        take part: those with the same experts are that many replicas apart.
+        Ranks of a node that are in the same group share all of its network. `apart` is the distance between the ranks
+        that take part: those with the same experts are that many replicas apart.
         """
         gpu, at = self.setup.gpu, self.setup.layout
         ranks = at.replicas / groups / apart
@@ -204,7 +204,7 @@ class StepPrices:
         return np.where(ranks > 1, nbytes * (ranks - 1) / ranks / rate + hops, 0.0)
 
     def between_groups(self, nbytes):
-        """Return the seconds in which the groups all-reduce `nbytes` bytes, of which each rank has its shard."""
+        """Return the seconds that the groups take to all-reduce `nbytes` bytes, of which each rank has its shard."""
         gpu, at = self.setup.gpu, self.setup.layout
         own, rate = nbytes / at.sharing, COLLECTIVES * gpu.network / gpu.per_node
         return np.where(
@@ -212,15 +212,16 @@ class StepPrices:
         )
 
     def gather(self, shared, experts, groups=1):
-        """Return the seconds in which the replicas gather, or reduce-scatter, so many bytes of a rank's experts and of
-        what all replicas share.
+        """Return the seconds that the replicas take to gather, or reduce-scatter, what they share and a rank's experts.
+
+        `shared` and `experts` are the sizes of the two in bytes.
         """
         apart = self.setup.layout.expert
         own = np.where(experts > 0, self.collective(experts, groups, apart), 0.0)
         return self.collective(shared, groups) + own
 
     def both(self, computation, communication):
-        """Return the seconds of two things that partly overlap."""
+        """Return the seconds of computation and communication that partly overlap."""
         longer, shorter = np.maximum(computation, communication), np.minimum(computation, communication)
         return longer + (1 - self.constants.hidden) * shorter
 
