@@ -1,6 +1,6 @@
 """Workloads: data sets, layers and models, and the task that gives each rank its part of them.
 
-A workload module has `Settings`, which tell how many numbers the data consist of, and
+A workload module has `Settings`, which say how many numbers the data contain, and
 `build(settings, dtype) -> Workload`. Its docstring describes the data and where they come from.
 """
 

@@ -55,7 +55,7 @@ class Batches:
 
 
 def _too_few(samples: int, batch: int, shards: int) -> str:
-    """Explain why no batch can be filled, and name the largest batch or number of workers with which one can."""
+    """Return a message: why no batch can be filled, and the largest batch or number of workers that would work."""
     workers = f"{samples // batch:,} worker{'s' * (samples // batch > 1)}"
     ways = [f"a batch of at most {samples // shards:,}"] * (samples >= shards)
     ways += [f"at most {workers}"] * (samples >= batch and shards > 1)

@@ -30,7 +30,7 @@ COUNTER = re.compile(r"(unnamed.*|index|row|no\.?|nr\.?|.*id)?", re.IGNORECASE)
 class Column(NamedTuple):
     """A column as read. `numbers` are its values, NaN where one is missing, or indices into `words`.
 
-    `gap` describes the first cell without a number; `notes` tell what was changed or looks odd.
+    `gap` describes the first cell without a number; `notes` say what was changed or looks odd.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Unusable(ValueError):
 def read(name: str, cells: Sequence[str], lines: Sequence[int], commas_part_cells: bool) -> Column:
     """Return the column with these cells, which come from these lines of the file. Raise Unusable if it is of no use.
 
-    `commas_part_cells` tells that commas separate cells, so a comma within a cell cannot be a decimal comma.
+    If `commas_part_cells`, commas separate cells, so a comma within a cell cannot be a decimal comma.
     """
     with contextlib.suppress(ValueError):  # in most columns all cells are numbers, which are converted together
         numbers = np.fromiter(map(float, cells), float, len(cells))
@@ -110,9 +110,9 @@ def _words(name: str, cells: Sequence[str], distinct: set[str]) -> Column:
 
 
 def _plain(name: str, cells: Sequence[str], commas_part_cells: bool) -> tuple[dict[str, str], list[str]]:
-    """Return the cells without a shared unit and commas between thousands, and notes about this.
+    """Return the cells without a shared unit and commas between thousands, and notes on what was removed.
 
-    The cells are unchanged unless this makes all of them numbers.
+    The cells are unchanged unless all of them become numbers.
     """
     as_they_are = {cell: cell for cell in cells}
     if all(map(_is_float, cells)):
@@ -132,7 +132,7 @@ def _plain(name: str, cells: Sequence[str], commas_part_cells: bool) -> tuple[di
 
 
 def _gap(name: str, cells: Sequence[str], numbers: np.ndarray, lines: Sequence[int]) -> str:
-    """Describe where the first number is missing; "" if none is missing."""
+    """Return a description of where the first number is missing; "" if none is missing."""
     if not (missing := np.flatnonzero(np.isnan(numbers))).size:
         return ""
     cell = cells[missing[0]]
@@ -141,7 +141,7 @@ def _gap(name: str, cells: Sequence[str], numbers: np.ndarray, lines: Sequence[i
 
 
 def _far(name: str, numbers: np.ndarray) -> tuple[str, ...]:
-    """Return a warning about a value so far from all others that it may mark missing cells."""
+    """Return a warning, if any, about a value so far from all others that it may mark missing cells."""
     values, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
     for end, rest in ((0, values[1:]), (-1, values[:-1])):
         if len(rest) < 2:

@@ -33,8 +33,8 @@ def from_csv(content: bytes, file: str) -> Table:
     """Return the table in a text file called `file`: rows of equal length, with or without a header.
 
     Cells are separated by commas, semicolons, tabs or spaces. Columns from which nothing can be learned are left out,
-    with a note. Raise ValueError if it is not a table; if the file has a known format, the message names it and how to
-    convert it.
+    with a note. Raise ValueError if it is not a table; for a known format, the message names it and says how to convert
+    it.
     """
     file_formats.refuse(content, file)
     text = _text(content, file)

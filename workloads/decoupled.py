@@ -1,6 +1,6 @@
 """Decoupled learning: a stage that learns without the error of the stage after it, called a module.
 
-Each method replaces that error by something else, with parameters that are not part of the model:
+Each method replaces that error with something else, whose parameters are not part of the model:
 
     Classifier     predicts the model's outputs, and so a loss, from the module's features
     Synthesiser    predicts the gradient of the loss at the module's features, from these and perhaps the labels

@@ -4,7 +4,7 @@ They are the test part of "Optical Recognition of Handwritten Digits": forms fil
 reduced to the number of dark points, 0 to 16, in each of 8 x 8 fields; here scaled to 0 to 1. A fixed shuffle selects
 1,437 images for training and 360 for evaluation, the same ones in every run.
 Source: Alpaydin & Kaynak, UCI Machine Learning Repository, 1998, doi:10.24432/C50P49 (CC BY 4.0). The
-file has the images in the order of scikit-learn's copy, one byte to a number.
+file has the images in the order of scikit-learn's copy, one byte per number.
 """
 
 from functools import cache

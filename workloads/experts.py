@@ -142,7 +142,7 @@ class MoeBlock(Layer):
         return cut(inputs, taken), routing
 
     def leave(self, x, outputs: Sequence, routing: Routing) -> tuple:
-        """Return (y, all rows), given the outputs of each expert."""
+        """Return (y, returned), given each expert's outputs; `returned` has them in one array, for `leave_back`."""
         returned, y = concatenate(outputs), kernels.empty_like(x)
         kernels.combine_rows(rows(y), rows(x), returned, routing.place, routing.weight)
         return y, returned

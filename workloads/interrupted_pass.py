@@ -13,7 +13,7 @@ from workloads.layers import Layer
 
 
 class InterruptedPass(ABC):
-    """The pass through `layers` of the model of `task`; those of the kind `interrupted` need other ranks."""
+    """The pass through `layers` of the task's model; those of class `interrupted` need other ranks."""
 
     interrupted: type[Layer]
 

@@ -21,7 +21,7 @@ from kernels.arrays import extents
 
 
 class LayerwisePass:
-    """One mini-batch. Iterate over it for the forward pass, then over `reversed` of it for the backward pass.
+    """The pass of one mini-batch. Iterate over it to go forward, then over `reversed(...)` of it to go backward.
 
     Memory for activations is recorded as they are stored and freed. Only the algorithm knows how many parameters and
     gradients it holds, so it must record these with `task.holds`.

@@ -86,7 +86,7 @@ def allow_folder(place: Path) -> Iterator[None]:
 
 
 def save(content: bytes, file: str) -> str:
-    """Store a file that was called `file`. Return its new name. Raise ValueError if it is invalid or not allowed."""
+    """Store `content`, and return its new name, made from `file`. Raise ValueError if it is invalid or not allowed."""
     if len(content) > MOST_BYTES:
         raise ValueError(f"{file} has {len(content):,} bytes; use a Python file of at most {MOST_BYTES:,}.")
     try:

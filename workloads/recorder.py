@@ -76,7 +76,10 @@ class Recorder:
         self.event_log.measures.append((self.event_log.step, self.event_log.clock(), quantity, float(value)))
 
     def holds(self, kind: str, nbytes: int) -> None:
-        """Set the bytes of `kind` (one of `tracing.HELD`) that the rank holds. Raise OutOfMemory if it has fewer."""
+        """Set the number of bytes of `kind` (one of `tracing.HELD`) that the rank holds.
+
+        Raise OutOfMemory if the total exceeds its memory.
+        """
         event_log = self.event_log
         event_log.hold(kind, nbytes)
         if self.memory is not None and sum(event_log.held) > self.memory:

@@ -210,7 +210,7 @@ class Sequential:
         return parts
 
     def cut(self, vector) -> list[list]:
-        """Return each layer's parts of a flat vector, as views of their shapes."""
+        """Return each layer's parts of a flat vector, as views with their shapes."""
         return [[vector[place].reshape(shape) for place, shape in places] for places in self._places]
 
 

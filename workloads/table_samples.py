@@ -25,7 +25,7 @@ class LearnedRows(NamedTuple):
     """Training data: x (rows, features), with NaN in gaps if `missing` is "mean", and the target of each row.
 
     `classes` are the names that `target` indexes; a regression has no classes, and `target` is the number itself.
-    `features` describes the columns of x in one sentence, and `notes` tell what was done with rows. `row` is the row of
+    `features` describes the columns of x in one sentence, and `notes` say what was done with rows. `row` is the row of
     the table that each row of x comes from.
     """
 
@@ -113,7 +113,7 @@ def choose(table: Table) -> tuple[str, str]:
     """Return the column to predict if the user names none, and the reason.
 
     It is the column called "label" or "class", or else the last one. Some data sets without names have the label first:
-    if the last column is a number to be estimated, and the first numbers classes, it is the first.
+    if the last column is a number to be estimated, and the first one has class numbers, it is the first.
     """
     last, first = table.names[-1], table.names[0]
     if called := next((name for name in table.names if name.lower() in CLASS_NAMES), ""):
@@ -187,7 +187,7 @@ def _features(table: Table, label: str, used: Sequence[str], width: int) -> str:
 
 
 def _some(parts: Sequence[str]) -> str:
-    """Return a list in words that contains at most NAMED items."""
+    """Return the parts as text: the first NAMED of them, and how many more there are."""
     more = f" and {len(parts) - NAMED:,} more" if len(parts) > NAMED else ""
     return ", ".join(parts[:NAMED]) + more
 

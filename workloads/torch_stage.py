@@ -147,7 +147,7 @@ class TorchStage:
 def _kept_bytes(node, constant: set[int]) -> int:
     """Return the bytes that autograd keeps for the backward pass from `node`, except storages at `constant` addresses.
 
-    Hooks for saved tensors would tell the same, but networks that use torch.func do not allow them.
+    Hooks for saved tensors would give the same number, but networks that use torch.func do not allow them.
     """
     storages, seen, left = {}, set(), [node]
     while left:

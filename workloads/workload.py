@@ -19,7 +19,7 @@ class Evaluation(NamedTuple):
 
 
 class DataKnobs(Knobs):
-    """The settings of a workload. They determine how large its data will be before the data exist."""
+    """The settings of a workload, which give the size of its data before the data are built."""
 
     @property
     def numbers(self) -> float:
