@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on averaging: block momentum in Nesterov's form."""
+"""A perfect solution to the exercise on averaging: block momentum in Nesterov's form."""
 
 import numpy as np
 

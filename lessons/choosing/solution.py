@@ -1,4 +1,4 @@
-"""A solution of the exercise on choosing: steps times the seconds of a step, among those that fit."""
+"""A solution to the exercise on choosing: steps times the seconds of a step, among those that fit."""
 
 WORKERS, ROUNDS = 8, 3  # rounds of recursive doubling
 
@@ -16,7 +16,7 @@ def fits(name, model, cluster):
 
 
 def talk(name, model, cluster):
-    """Return the time of communication in a step, in s."""
+    """Return the communication time of a step, in s."""
     n, alpha, beta = model["gradient"], cluster["latency"], 1 / cluster["bandwidth"]
     doubling = ROUNDS * (alpha + n * beta)
     if name == "server":  # its port carries the workers' gradients in turn, while they compute

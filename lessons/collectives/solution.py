@@ -1,4 +1,4 @@
-"""A solution of the exercise on collectives: a ring for long vectors, recursive doubling for short ones."""
+"""A solution to the exercise on collectives: a ring for long vectors, recursive doubling for short ones."""
 
 SHORT = 300_000  # bytes at which both take equally long among 16 ranks
 

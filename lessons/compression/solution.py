@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on compression: the largest numbers of what is owed, or all of it."""
+"""A perfect solution to the exercise on compression: the largest numbers of what is owed, or all of it."""
 
 import numpy as np
 

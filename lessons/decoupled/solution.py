@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on decoupled learning: every module has a loss of its own."""
+"""A perfect solution to the exercise on decoupled learning: every module has a loss of its own."""
 
 
 def module(comm, task, s):

@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on the distributed update: each rank takes the step of its own piece."""
+"""A perfect solution to the exercise on the distributed update: each rank takes the step of its own piece."""
 
 import numpy as np
 

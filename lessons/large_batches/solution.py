@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on large batches: gradients are summed, and the rate matches their number."""
+"""A perfect solution to the exercise on large batches: gradients are summed, and the rate matches their number."""
 
 import numpy as np
 

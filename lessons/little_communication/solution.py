@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on training with little communication: streaming DiLoCo."""
+"""A perfect solution to the exercise on training with little communication: streaming DiLoCo."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on model parallelism: columns of the first matrix, rows of the second."""
+"""A perfect solution to the exercise on model parallelism: columns of the first matrix, rows of the second."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on PipeDream."""
+"""A perfect solution to the exercise on PipeDream."""
 
 
 def stage(comm, task, s):

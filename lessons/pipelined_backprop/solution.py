@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on pipelined back-propagation: versions of the weights, and which pass reads
+"""A perfect solution to the exercise on pipelined back-propagation: versions of the weights, and which pass reads
 which.
 """
 

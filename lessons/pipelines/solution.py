@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on pipelines: ZB-H1."""
+"""A perfect solution to the exercise on pipelines: ZB-H1."""
 
 
 def schedule(stage, stages, chunks):

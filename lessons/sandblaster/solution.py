@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on Sandblaster."""
+"""A perfect solution to the exercise on Sandblaster."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A solution of the exercise on stochastic gradient descent: heavy ball, and later the mean of its models."""
+"""A solution to the exercise on stochastic gradient descent: heavy ball, and later the mean of its models."""
 
 import numpy as np
 

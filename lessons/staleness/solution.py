@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on staleness."""
+"""A perfect solution to the exercise on staleness."""
 
 
 def server(comm, task, s):

@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on stragglers."""
+"""A perfect solution to the exercise on stragglers."""
 
 
 def server(comm, task, s):
