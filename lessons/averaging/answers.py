@@ -5,7 +5,7 @@ from lessons.figure import column, value
 
 
 def left(run, workers: int) -> float:
-    """Return the loss of the average of `workers` models, in percent of one worker's: bias + variance / N."""
+    """Return the loss of the average of `workers` models, as a percentage of one worker's: bias + variance / N."""
     return 100 * (0.3 + 0.7 / workers)
 
 
@@ -30,7 +30,7 @@ def _quantity(done, what: str) -> float:
 
 
 def share(run, workers: int, work: str) -> str:
-    """Return how workers that average compare with one worker, if they share its steps, or if each takes as many."""
+    """Return how averaging workers compare with a single one, if they share its steps or each take as many."""
     epochs = 16 if work.startswith("In both") else 16 * workers
     together = keeping_up.sharing(run, "model_averaging", workers, epochs)["held_out_loss"]
     one = keeping_up.sharing(run, "model_averaging", 1)["held_out_loss"]
@@ -38,7 +38,7 @@ def share(run, workers: int, work: str) -> str:
 
 
 def gain(run, keep: float) -> float:
-    """Return how many times as far as averages block momentum gets, keeping this part of its last step."""
+    """Return how many times farther block momentum gets than averages, if it keeps this part of its last step."""
     return momentum.gain(run, form="classical", block_momentum=keep)
 
 
@@ -46,7 +46,7 @@ BOTH = {"all are late now and then, and one is three times as slow besides": ("e
 
 
 def company(run, late: str) -> str:
-    """Return how the waiting changes if eight machines average every 64 steps instead of every step."""
+    """Return how the time spent waiting changes if eight machines average every 64 steps instead of every step."""
     often, seldom = (waiting.speed_up(run, *(waiting.LATE | BOTH)[late], period) for period in (1, 64))
     return "goes" if seldom > 2 * often else "stays" if abs(seldom / often - 1) < 0.05 else "part"
 

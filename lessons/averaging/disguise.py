@@ -27,7 +27,7 @@ class Disguise:
         self.dice, self.anywhere, self.turns = np.random.default_rng(seed), anywhere, None
 
     def start(self, w: np.ndarray) -> np.ndarray:
-        """Return the start of training in the disguised coordinates, where an undisguised run starts at `w`."""
+        """Return where training starts in the disguised coordinates; an undisguised run starts at `w`."""
         if self.turns is None:
             self.turns, self.shift, self.origin = self._drawn_turns(w), w.dtype.type(0), w
             if self.anywhere:

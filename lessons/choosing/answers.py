@@ -15,7 +15,7 @@ NAMED = {"10-gigabit Ethernet": "10GbE", "25-gigabit Ethernet": "25GbE", "100-gi
 
 
 def per_weight(run, side: int) -> int:
-    """Return how often a convolution with an output of this size uses a weight, in relation to a dense layer."""
+    """Return how often a convolution with an output of this size uses a weight, compared with a dense layer."""
     return side * side
 
 
@@ -35,7 +35,7 @@ def cut(run, network: str, precision: str) -> str:
 
 
 def faster(run, strategy: str) -> str:
-    """Return how much tensor cores increase the samples per second of VGG-16: "eight", "most" of it, or "two"."""
+    """Return by what factor tensor cores increase the samples per second of VGG-16: "eight", "most" of it, or "two"."""
     case = "VGG-16, V100, EDR" if "InfiniBand" in strategy else "VGG-16, V100, 10GbE"
     name = "local SGD" if "average" in strategy else "overlapped"
     times = value(tensor_cores.rows(run), "faster", case=case, strategy=name)
@@ -49,7 +49,7 @@ def states(run, ranks: int, stage: int) -> float:
 
 
 def samples(run, method: str) -> float:
-    """Return how many times the samples of one machine eight workers need."""
+    """Return how many times as many samples eight workers need as one machine."""
     name = "local SGD, 16" if "16" in method else "doubling"
     return on_average(run, name, network="ideal")[1] / on_average(run, "one machine", network="ideal")[1]
 
@@ -61,7 +61,7 @@ def first(run, latency: int) -> str:
 
 
 def crossing(run, compute: str) -> float:
-    """Return the microseconds of latency at which summing in 48 steps takes as long as 80 steps with five meetings."""
+    """Return the latency, in microseconds, at which 48 steps with sums take as long as 80 steps with five meetings."""
     t, sums, alone, period = float(compute) / 1000, 48, 80, 16
     return US * (alone - sums) * t / (3 * (sums - alone / period))
 

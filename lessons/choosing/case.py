@@ -1,7 +1,7 @@
 """A published model on a cluster of equal devices: the input of closed forms and rehearsals.
 
-A device runs at half of the peak of its data sheet; that is our choice. In "mixed" precision it multiplies matrices on
-its tensor cores, and weights, gradients, activations and all messages have two bytes per number; the update rule keeps
+A device runs at half of its data-sheet peak, which is our choice. In "mixed" precision it multiplies matrices on its
+tensor cores, and weights, gradients, activations and all messages have two bytes per number; the update rule keeps
 float32.
 """
 
@@ -25,8 +25,8 @@ class Case:
     network: str
     batch: int
     ranks: int = 8
-    latency: float = 1.0  # multiple of the network's bandwidth
-    bandwidth: float = 1.0  # the same
+    latency: float = 1.0  # multiple of the network's latency
+    bandwidth: float = 1.0  # multiple of the network's
     speed: float = 1.0  # multiple of the device's
     precision: str = "float32"  # or "mixed"
     bucket: float = 25e6  # bytes, of the overlapped all-reduce
@@ -48,7 +48,7 @@ class Case:
 
     @property
     def itemsize(self) -> int:
-        """The bytes of a number in the passes and in messages."""
+        """The bytes per number, in passes and messages."""
         return ITEMSIZE[self.precision]
 
     @property
@@ -93,7 +93,7 @@ class Case:
 
     @cached_property
     def stages(self) -> list[list[LayerShape]]:
-        """The layers, cut into a stage for each rank, as equal in time as possible."""
+        """The layers, cut into one stage per rank, with times as equal as possible."""
         cut, first = [], 0
         for count in balance.by_slowest([layer.macs for layer in self.layers], self.ranks):
             cut.append(self.layers[first : first + count])

@@ -1,4 +1,4 @@
-"""Judge the choices of this chapter's exercise by training each, and every other strategy that was allowed."""
+"""Judge the choices of this chapter's exercise: train with each, and with every other strategy that was allowed."""
 
 import math
 import random
@@ -30,7 +30,7 @@ AMPLE = 1e12  # bytes: no limit
 
 
 class Trained(NamedTuple):
-    """A run until the target loss."""
+    """The cost of a run until the target loss."""
 
     seconds: float
     steps: float
@@ -154,7 +154,7 @@ def check(solution, seed):
 
 
 def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: float) -> str:
-    """Return the strategy that the solution names for this case, with other `limits` and memory `needs`, if given."""
+    """Return the solution's strategy for this case, with other `limits` and memory `needs` if given."""
     model, cluster = case.arguments()
     name = attempt.call("choose", model | {"memory": model["memory"] | (needs or {})}, cluster | limits)
     if not isinstance(name, str) or name not in MENU:
@@ -165,7 +165,7 @@ def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: floa
 
 
 def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
-    """Return a message if the solution names the same strategy as without limits even if only that one does not fit;
+    """Return a message if the solution names the same strategy as without limits although that one alone does not fit;
     else "".
 
     So a name that happens to fit every case, such as "tensor", does not earn the mark for memory.
@@ -176,8 +176,8 @@ def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
 
 
 def _too_much(attempt, case: HiddenCase, favourite: str) -> str | None:
-    """Return a message if the choice exceeds half the bytes of the choice without limits; "" if not, None if that one
-    sends nothing.
+    """Return a message if the choice exceeds half the bytes that the choice without limits sends, "" if not, and None
+    if the latter sends nothing.
     """
     budget = case.train(favourite).sent / 2
     if not budget:

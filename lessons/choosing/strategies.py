@@ -22,7 +22,7 @@ from lessons.choosing.case import Case
 from theory import overlap, zero_memory
 
 PERIOD = 16
-MEMORY = {"V100": 16e9, "H100": 80e9}  # bytes, by NVIDIA's data sheets; there is a V100 of 32e9, too
+MEMORY = {"V100": 16e9, "H100": 80e9}  # bytes, from NVIDIA's data sheets; there is also a V100 with 32e9
 
 
 def one_machine(c: Case) -> float:
@@ -72,8 +72,8 @@ def zero3(c: Case) -> float:
 def zero3_with_prefetching(c: Case) -> float:
     """Return the time of a step in which the next layer's weights arrive while a layer computes, in s.
 
-    The last layer's are freed after forward like all others, and fetched again. In backward, a layer's gradient leaves
-    through the same port at the same time.
+    The last layer's weights are freed after forward like all others, and fetched again. In backward, a layer's gradient
+    leaves through the same port at the same time.
     """
     gather = [c.ring(c.itemsize * layer.parameters) / 2 for layer in c.layers]  # or reduce-scatter
     work = [c.seconds([layer]) / 3 for layer in c.layers]
@@ -97,8 +97,8 @@ CLOSED_FORMS: dict[str, Callable[[Case], float]] = {
 
 
 def states(c: Case, strategy: str) -> float:
-    """Return the bytes of weights, gradients and optimiser state on the training rank that holds most."""
-    if strategy == "server":  # it has the state of the update rule
+    """Return the bytes of weights, gradients and optimiser state on the training rank that holds the most."""
+    if strategy == "server":  # which holds the state of the update rule
         return c.parameters * (c.recipe.weights + c.recipe.gradients)
     if strategy == "1F1B":
         return sum(c.recipe) * max(sum(layer.parameters for layer in stage) for stage in c.stages)
@@ -108,7 +108,7 @@ def states(c: Case, strategy: str) -> float:
 
 
 def memory(c: Case, strategy: str) -> float:
-    """Return the bytes on the training rank that holds most: states, and what the backward pass needs."""
+    """Return the bytes on the training rank that holds the most: states, and what the backward pass needs."""
     kept = c.itemsize * c.batch * sum(layer.kept for layer in c.layers)
     if strategy == "1F1B":
         return max(

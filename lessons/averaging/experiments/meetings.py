@@ -1,4 +1,4 @@
-"""How rarely workers may meet, and from when on."""
+"""How rarely workers may meet, and when to switch to rare meetings."""
 
 from lessons.figure import Look, column, figure, is_rising, ratio, value
 

@@ -38,7 +38,7 @@ def block_forms(run):
     """
     for form in ("classical", "nesterov", "nesterov_code"):
         distance = _distances(run(form=form, period=5, learning_rate=0.02, steps=200, **BLOCKS))
-        past = distance[int(np.argmax(distance < 0.25)) :]  # it is near for the first time on the way through
+        past = distance[int(np.argmax(distance < 0.25)) :]  # the first time it is near, it is passing through
         yield {
             "form": form,
             "gain": gain(run, form=form),
@@ -48,7 +48,7 @@ def block_forms(run):
 
 
 def gain(run, **values):
-    """Return how many times as far down a slope as model averaging block momentum gets, once its filter is full."""
+    """Return how many times farther down a slope block momentum gets than model averaging, once its filter is full."""
     rate = 1e-7
     before, after = _distances(run(period=1, learning_rate=rate, steps=170, **BLOCKS, **values))[[-31, -1]]
     return float((before - after) / (30 * rate))

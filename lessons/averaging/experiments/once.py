@@ -48,7 +48,7 @@ def one_average(run):
 
 
 def once_averaged(run, workers):
-    """Return the loss of the average of this many workers, each of them alone in the noisy bowl until the end."""
+    """Return the loss of the average of this many workers that each train alone in the noisy bowl until the end."""
     return run(algorithm="one_shot", workers=workers, **NOISY).summary["held_out_loss"]
 
 
@@ -69,7 +69,7 @@ def once_averaged(run, workers):
     look=Look("along", ("loss",), "starts", title="held-out loss"),
 )
 def two_starts(run):
-    """Digits; held-out loss along the line from one trained network to another, which saw other images.
+    """Digits; held-out loss along the line between two networks trained on different images.
 
     Hidden neurons can be numbered in any order. Networks from two starts have usually chosen different orders, and
     their mean mixes unrelated neurons.
@@ -99,9 +99,9 @@ def two_starts(run):
     look=Look("steps", ("ends", "mean"), log="x", title="held-out loss"),
 )
 def longer_apart(run):
-    """Digits, two workers with one start, each on images of its own; ends: the mean of the losses of the two.
+    """Digits, two workers from the same start, each with its own images; `ends`: the mean of their two losses.
 
-    At a constant rate each network keeps noise of its own, and the mean removes half of it. Apart is the distance
+    At a constant rate each network keeps noise of its own, and the mean removes half of it. `apart`: the distance
     between the two.
     """
     digits = workloads.find("digits")

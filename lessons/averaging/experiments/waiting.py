@@ -28,8 +28,8 @@ LATE = {"all are late now and then": ("exponential", 1), "one is always late": (
 def waiting_to_meet(run):
     """Eight workers on a network that takes no time, so only gradients and waiting remain.
 
-    A gradient's time is exponential, or constant but three times as long on one machine. The larger H, the less the
-    last of eight sums of H exponential times is late, relative to H.
+    A gradient's time is exponential, or constant but three times as long on one machine. The larger H, the less late
+    the last of eight sums of H exponential times is, relative to H.
     """
     dice = np.random.default_rng(run.seed)
     for late, (_, slowest) in LATE.items():
@@ -44,7 +44,7 @@ def waiting_to_meet(run):
 
 
 def speed_up(run, jitter, slowest, period):
-    """Return how many times the work of one machine eight do that meet every `period` steps."""
+    """Return how many times as much work eight machines do as one if they meet every `period` steps."""
     bowl = {"workload": "quadratic", "dimension": 20, "points": 512, "learning_rate": 0.2, "batch": 64}
     bowl |= {"evaluations": 1, **NO_NETWORK}
     values = {"period": period, "steps": 768, "jitter": jitter, "slow": f"7:{slowest}"}

@@ -43,7 +43,7 @@ REPEATED = 3  # a single run reaches the loss at one meeting or the next, and a 
 
 
 def on_average(run, strategy, rate=None, **where):
-    """Return the means of what to_the_loss returns over REPEATED runs, each with its own seed."""
+    """Return the means of `to_the_loss` over REPEATED runs, each with its own seed."""
     return np.mean([to_the_loss(run, strategy, rate, seed=own, **where) for own in range(REPEATED)], axis=0)
 
 
@@ -54,7 +54,7 @@ def arrival(done):
     """
     losses, samples = done.evaluations["loss"], done.evaluations["seconds"] * done.summary["samples_per_second"]
     for end in np.flatnonzero(samples > WINDOW - 1) if done.status == "finished" else ():
-        lately = samples[: end + 1] > samples[end] - WINDOW + 1  # less one, for what seconds lose to rounding
+        lately = samples[: end + 1] > samples[end] - WINDOW + 1  # one less, to allow for rounding
         if losses[: end + 1][lately].mean() <= TARGET:
             return float(done.evaluations["seconds"][end])
     return math.inf
@@ -86,8 +86,8 @@ FACTORS = (0.5, 1, 2)
 )
 def own_best(run):
     """Digits, eight workers with 16 images each per step, one hidden layer of 64; the network takes no time. Samples
-    that all workers need together until the mean loss of the last 512 is reached, at half, once and twice the rate that
-    is best for each; means of three runs. A point is missing where one of the runs does not reach it.
+    that all workers together need until the mean loss of the last 512 reaches the target, at half, once and twice each
+    strategy's best rate; means of three runs. A point is missing where one of the runs does not reach it.
     """
     for strategy in TRIED:
         for factor in FACTORS:

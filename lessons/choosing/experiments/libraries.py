@@ -1,4 +1,4 @@
-"""The strategies of this chapter, and those that torch has."""
+"""This chapter's strategies, compared with those that torch offers."""
 
 from dataclasses import dataclass
 from functools import cached_property

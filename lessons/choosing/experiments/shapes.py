@@ -46,7 +46,7 @@ PARTS = {
     look=Look("part", ("weights", "work"), kind="bar", title="percent of the model's"),
 )
 def weights_and_work(run):
-    """Percent of the weights and of the multiplications, by parts of three published models, counted from their shapes.
+    """Percentages of the weights and multiplications in parts of three published models, counted from their shapes.
 
     Data parallelism sends the weights, and hides that behind the work.
     """
