@@ -16,12 +16,12 @@ def door(run, workers: int) -> float:
 
 
 def least(run, few: int, many: int) -> float:
-    """Return by how many percent the least that a rank must send grows with the number of ranks."""
+    """Return by what percentage the least that a rank must send grows from `few` to `many` ranks."""
     return 100 * (collective_costs.share(many) / collective_costs.share(few) - 1)
 
 
 def small(run, ranks: int) -> float:
-    """Return how many times as long as eight ranks a larger ring takes for 4 kB."""
+    """Return how many times as long a ring of this many ranks takes for 4 kB as one of eight."""
     return took(all_reduce, ranks, experiments.SMALL) / took(all_reduce, 8, experiments.SMALL)
 
 
@@ -51,13 +51,13 @@ def training(run, workers: int, model: str) -> str:
 
 
 def order(run, algorithm: str) -> str:
-    """Return the distinct numbers in the sum."""
+    """Return the distinct numbers in the sum of 1e8, 1, -1e8 and 1."""
     name = {"the": "ring", "recursive": "recursive_doubling", "one": "one server"}[algorithm.split()[0]]
     return value(experiments.order_of_sums.rows(run), "1e8 + 1 - 1e8 + 1", algorithm=name)
 
 
 def buy(run, vector: str) -> float:
-    """Return by how many percent the better of two networks shortens a sum by a ring among 32 ranks."""
+    """Return by what percentage the better of two networks shortens a ring all-reduce among 32 ranks."""
     now = collective_costs.ring(32, BYTES[vector], ALPHA, BETA)
     bought = [collective_costs.ring(32, BYTES[vector], ALPHA * a, BETA * b) for a, b in ((0.5, 1), (1, 0.5))]
     return 100 * (1 - min(bought) / now)

@@ -76,7 +76,7 @@ class Sum:
         self.wrong, self.alike, self.took = "", True, 0.0
 
     def run(self, attempts, beside=None):
-        """Return the Run in which `attempts`, one per rank, sum; record errors, and when all ranks were done."""
+        """Let `attempts`, one per rank, sum, and return the Run. Record errors, and when the last rank was done."""
         plays, results, ended = [one.role("worker") for one in attempts], {}, {}
         heard = Heard(self.ranks)
 
@@ -95,7 +95,7 @@ class Sum:
         return done.trace.traffic().sum(axis=1).max() / (collective_costs.share(self.ranks) * self.nbytes)
 
     def textbook(self, collective: str):
-        """Return the Run in which ranks sum with this collective, and when the last was done, in seconds."""
+        """Return (Run, seconds until the last rank was done) of a sum with this collective."""
         ended = []
 
         def worker(comm, task, s):
@@ -105,7 +105,7 @@ class Sum:
         return run(Experiment.of({**self.values, "collective": collective}), worker_override=worker), max(ended)
 
     def _difference(self, results) -> str:
-        """Return where a result is not the sum; "" if all are."""
+        """Return a message on the first wrong number; "" if all are right. Raise SolutionError if a shape is wrong."""
         expected = self.vectors.sum(axis=0, dtype=np.float64)
         for rank in range(self.ranks):
             found = results[rank]
@@ -124,7 +124,7 @@ class Sum:
 
 
 class Heard:
-    """Tracks from the messages whose data has reached which rank, directly or through others."""
+    """Tracks which ranks' data has reached each rank, directly or through others, from the messages."""
 
     def __init__(self, ranks: int):
         self.of = [{rank} for rank in range(ranks)]
@@ -135,7 +135,7 @@ class Heard:
         return SendsOnly(comm, self)
 
     def missing(self) -> str:
-        """Return which rank never received data of which other; "" if there is none."""
+        """Return a message on a rank that never received the data of another; "" if there is none."""
         for rank, known in enumerate(self.of):
             if len(known) < len(self.of):
                 other = min({*range(len(self.of))} - known)

@@ -44,7 +44,7 @@ def all_reduce(comm, x):
 
 
 def by_one_server(comm, x):
-    """Sum on rank 0 what the others push; they pull the sum."""
+    """Sum on rank 0: the others push their vectors, and pull the sum."""
     if comm.rank:
         comm.send(x, 0)
         x[:] = comm.recv(0)
@@ -111,10 +111,10 @@ def by_a_ring_per_gpu(comm, x):
 
 
 def in_turn(first, count):
-    """Each rank starts with a different peer."""
+    """Return 0 to `count` - 1 in cyclic order from `first`, so that each rank starts with a different peer."""
     return [(first + i) % count for i in range(count)]
 
 
 def all_at_once(comm, x):
-    """The same, but all start with rank 0, so they queue at one port, then at the next."""
+    """Sum like `by_everybody`, but all start with rank 0, so they queue at one port, then at the next."""
     by_everybody(comm, x, lambda first, count: list(range(count)))

@@ -376,7 +376,7 @@ def slow_down(network, times):
 
 
 def slower(rows, name, **where):
-    """Return how many times the time of the hierarchical one this takes."""
+    """Return this all-reduce's time divided by that of the hierarchical one."""
     return value(rows, name, **where) / value(rows, "hierarchical", **where)
 
 

@@ -35,7 +35,7 @@ def waits(run, large: float) -> float:
 
 
 def which_numbers(run, many: str) -> str:
-    """Return which numbers end lower, with error feedback: random ones, or the largest."""
+    """Return whether random numbers or the largest end at a lower loss, with error feedback."""
     density = {"as many": 0.01, "a tenth as many": 0.001, "the four largest alone": 1.5e-4}.get(many, 1e-5)
     random, largest = (
         run(**PLAIN, compression=codec, density=share).summary["loss"]
@@ -45,7 +45,7 @@ def which_numbers(run, many: str) -> str:
 
 
 def bits(run, levels: int) -> float:
-    """Return how many times fewer bits than 32 per number QSGD takes, with one scale for 512 numbers."""
+    """Return by what factor QSGD cuts 32 bits per number, with one scale for 512 numbers."""
     return 32 / (1 + ceil(log2(levels + 1)) + 32 / 512)
 
 
@@ -62,7 +62,7 @@ def noise(run, noise: float, workers: int, gradient: str) -> str:
 
 
 def sign_rate(run, sent: str) -> str:
-    """Return where the best rate is, as a fraction of SGD's."""
+    """Return how the best rate compares with SGD's."""
     part = 1 / 8 if "added up" in sent else best_rate(run, VOTE if "votes" in sent else SIZES) / best_rate(run)
     return "alike" if 1 / 4 <= part <= 4 else "fiftieth" if part <= 1 / 50 else "tenth"
 

@@ -126,7 +126,7 @@ def break_even(run):
 
 
 def by_bytes(rows, bandwidth):
-    """Return the gains of all codecs, the one with most bytes first."""
+    """Return the gains of all codecs, the one with the most bytes first."""
     some = [row for row in rows if row["GB/s"] == bandwidth and row["codec"] != "none"]
     return [row["gain"] for row in sorted(some, key=lambda row: row["times fewer"])]
 
@@ -460,7 +460,7 @@ OPTIMIZERS = {
 )
 def feedback_under_adam(run):
     """120 steps with whole gradients and with top-k of a hundredth and error feedback, each at the best of several
-    rates a factor of two apart, none of which is the smallest or the largest."""
+    rates a factor of two apart. The best is never the smallest or the largest."""
     for optimizer, (update, rates) in OPTIMIZERS.items():
         for sent, code in (("whole gradients", {}), ("the largest hundredth", {"compression": "top_k"})):
             losses = losses_by_rate(run, rates, update=update, **code)
