@@ -5,7 +5,7 @@ from theory.delay import largest_rate
 
 
 def step(run, method: str, modules: int) -> float:
-    """Return the milliseconds of a step whose forward passes take 3 in all, and whose backward passes 6."""
+    """Return the milliseconds of a step in which the forward passes take 3 ms in all, and the backward passes 6 ms."""
     forward, backward = 3.0, 6.0
     return {
         "DDG, as it was published": forward + backward / modules,
@@ -15,17 +15,17 @@ def step(run, method: str, modules: int) -> float:
 
 
 def late(run, modules: int, module: int) -> float:
-    """Return the updates between the forward of a mini-batch and its own update, the first module being number 0."""
+    """Return how many updates `module`, counted from 0, makes between a mini-batch's forward and its own update."""
     return modules - 1 - module
 
 
 def batches(run, modules: int) -> float:
-    """Return the activations that DDG keeps, in mini-batches through the whole model."""
+    """Return the activations that DDG keeps, in units of one mini-batch's in the whole model."""
     return sum(modules - module for module in range(modules)) / modules
 
 
 def replayed(run, modules: int) -> float:
-    """Return how many times the computation of a step of SGD one of features replay takes, with equal modules.
+    """Return how many times as much a step of features replay computes as one of SGD, with equal modules.
 
     A backward pass costs two forward passes; the last module repeats none.
     """
@@ -33,7 +33,7 @@ def replayed(run, modules: int) -> float:
 
 
 def edge(run, modules: int) -> float:
-    """Return by what factor fresh errors allow a larger step than those that reach the first of this many modules."""
+    """Return how many times as large a step fresh errors allow as those that reach the first of this many modules."""
     return largest_rate(0) / largest_rate(modules - 1)
 
 
@@ -45,14 +45,14 @@ def stacked(run, learns: str) -> str:
 
 
 def angle(run, when: str, layers: str) -> str:
-    """Return the range in which the angle between a step and the gradient is."""
+    """Return the range that the angle between a step and the gradient falls in."""
     steps = 0 if "first" in when else 300
     degrees = errors.angle(run, steps, direct=True, hidden="hidden" in layers)
     return "right" if abs(degrees - 90) < 10 else "acute" if 35 < degrees <= 80 else "small"
 
 
 def race(run, method: str) -> str:
-    """Return how the final loss of a method compares with that of back-propagation after as many steps."""
+    """Return how the final loss of a method compares with that of back-propagation after the same number of steps."""
     name = {"old": "old errors", "losses": "own loss", "random": "random errors"}[method.split()[0]]
     ratio = _end(run, name) / _end(run, "back-propagation")
     return "lower" if ratio < 2 / 3 else "alike" if ratio < 4 / 3 else "higher"

@@ -25,7 +25,7 @@ def wire(run, ranks: int, gathered: str) -> str:
 
 
 def less(run, stored: str, ranks: int) -> float:
-    """Return how many times less than an unsharded rank one of ZeRO-1 holds, without activations."""
+    """Return how many times less a rank of ZeRO-1 holds than an unsharded one, not counting activations."""
     recipe = RECIPES["float32 Adam" if stored.startswith("single") else "mixed Adam"]
     return nbytes(1, ranks, 0, recipe) / nbytes(1, ranks, 1, recipe)
 
@@ -40,7 +40,7 @@ def rules(run, rule: str) -> str:
     dice = np.random.default_rng(run.seed)
     w, g = dice.normal(size=(2, 12))
     step = {"A": adam, "m": momentum, "S": clipped, "L": lars, "M": muon}[rule[0]]
-    if "summed over the ranks" in rule:  # in another order than by one rank
+    if "summed over the ranks" in rule:  # in a different order than on one rank
         return "rounding"
     parts = np.concatenate([step(w[part], g[part], layers) for part, layers in SHARDS])
     return "same" if np.array_equal(parts, step(w, g, LAYERS)) else "other"
@@ -71,7 +71,7 @@ def clipped(w, g, layers):
 
 
 def lars(w, g, layers):
-    """Return the weights after a step whose norm in each layer is a fraction of that of the layer's weights."""
+    """Return the weights after a step whose norm in each layer is a fraction of the norm of the layer's weights."""
     return np.concatenate([w[i] - 0.01 * np.linalg.norm(w[i]) / np.linalg.norm(g[i]) * g[i] for i in layers])
 
 
@@ -82,7 +82,7 @@ def muon(w, g, layers):
 
 
 def mean_of_means(run, few: int, many: int) -> float:
-    """Return how many times the weight of a token of the longer mini-batch one of the shorter has."""
+    """Return how many times as much a token of the shorter mini-batch weighs as one of the longer."""
     return (1 / few) / (1 / many)
 
 
@@ -106,7 +106,7 @@ def loss(run, accumulate: int, after: str) -> str:
 
 
 def sent(run, accumulate: int, stage: str) -> float:
-    """Return how many times as many numbers as ZeRO-1's, (N - 1) d twice, a stage sends for an update."""
+    """Return how many times as many numbers a stage sends for an update as ZeRO-1, which sends 2 (N - 1) d."""
     sums, gathers = (accumulate, 1) if stage.startswith("ZeRO-2") else (accumulate, 2 * accumulate)
     return (sums + gathers) / 2
 

@@ -67,7 +67,7 @@ def check(solution, seed):
 
 
 def _any_numbers(solution, dice: random.Random, otherwise: str) -> tuple[bool, str]:
-    """Return whether other numbers of ranks and of weights are right, and what was observed."""
+    """Return whether updates are right with other numbers of ranks and weights, and what was observed."""
     if otherwise:
         return False, otherwise
     tried = [(1, 10), (2, dice.choice([9, 11])), (5, 3), (7, dice.randint(8, 13)), (3, dice.randint(70, 90))]
@@ -116,7 +116,7 @@ class Training(AccumulatedUpdates):
 
     @property
     def textbook(self):
-        """Return the Run of a worker that does one all-reduce per update."""
+        """The Run of a worker that does one all-reduce per update."""
         if not hasattr(self, "_textbook"):
             self._textbook = run_now(**self.values)
         return self._textbook

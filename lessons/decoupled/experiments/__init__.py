@@ -1,6 +1,6 @@
 """Decoupled learning: modules that do not wait for their errors, what they learn from instead, and what that costs.
 
-The figures are in the files of this folder, one group of questions each; here is what they share.
+Each file of this folder holds the figures of one group of questions; what they share is here.
 """
 
 from math import inf
@@ -33,7 +33,7 @@ def final_loss(done) -> float:
 
 
 def at_best(run, rates, **values):
-    """Return one of `rates` and its run, which ends at a lower loss than those of the next smaller and larger rate.
+    """Return (rate, run) for one of `rates` that ends at a lower loss than the next smaller and the next larger one.
 
     The search begins in the middle and follows the lower loss, so it seldom tries all of them.
     """

@@ -112,7 +112,7 @@ def a_step(run):
     look=Look("modules", ("activations", "parameters"), "method", log="xy", title="kilobytes, all ranks"),
 )
 def kept(run):
-    """The sum of all ranks' peaks; a residual model of 32 layers, 32 images in a mini-batch.
+    """Peak memory, summed over all ranks; a residual model of 32 layers, 32 images in a mini-batch.
 
     Module k of K, counted from 0, has K - k mini-batches in flight, so DDG keeps (K + 1) / 2 times what the others
     keep.

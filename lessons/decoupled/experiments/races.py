@@ -1,4 +1,4 @@
-"""Who has learned most after the same number of steps, and how soon."""
+"""Which method has learned most after the same number of steps, and how soon."""
 
 import numpy as np
 
@@ -57,7 +57,7 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
 )
 def the_race(run):
     """Digits, a residual model of eight layers on four ranks, 100 steps of 128 images, messages take no time. Each
-    method has the rate of the lowest training loss; the pipeline is GPipe with four micro-batches. frozen is the
+    method runs at the rate with the lowest training loss; the pipeline is GPipe with four micro-batches. frozen is the
     control: the last module is trained as always, and the other three keep their initial weights."""
     found = {}
     for method, (values, rates) in RACE.items():
@@ -74,7 +74,7 @@ def _end(rows, method):
 
 
 def _took(rows, method):
-    """Return how long all steps of a method took, ms."""
+    """Return how long all steps of a method took, in ms."""
     return [row["ms"] for row in rows if row["method"] == method][-1]
 
 
@@ -112,9 +112,9 @@ RATES = {  # of the lower three modules and of the last, to try
     look=Look("method", ("loss",), kind="bar", title="training loss of the last 30 steps"),
 )
 def a_rate_of_its_own(run):
-    """The digits of the race, 100 steps of 128 images in four modules. `rate` is that of the lower three, `last` that
-    of the last one, whichever of those tried end lowest. Weights are computed on one machine, where each module learns
-    from errors that are as old as DDG's. true errors: those of back-propagation."""
+    """The digits of the race, 100 steps of 128 images in four modules. `rate` is that of the lower three modules and
+    `last` that of the last one, at whichever tried values gave the lowest loss. Weights are computed on one machine,
+    where each module learns from errors that are as old as DDG's. true errors: those of back-propagation."""
     workload = workloads.find("digits").build(digits.Settings(**EIGHT), np.dtype("float32"))
     for method, tried in RATES.items():
         hops = 0 if method.startswith("true") else 1
@@ -184,6 +184,6 @@ def _right(rows, method):
 
 
 def _won(rows, method):
-    """Return the part of the distance from frozen to back-propagation that a method covers, in accuracy."""
+    """Return the share of the gap in accuracy between frozen and back-propagation that a method closes."""
     frozen = _right(rows, "frozen")
     return (_right(rows, method) - frozen) / (_right(rows, "back-propagation") - frozen)

@@ -1,4 +1,4 @@
-"""How accurate models become with more modules, and if their layers are convolutions."""
+"""How accurate models become with more modules, and with convolutions as layers."""
 
 from lessons.decoupled.experiments import WIDE, at_best, lately
 from lessons.figure import Look, figure, value
@@ -52,9 +52,9 @@ STACKED = {
     look=Look("modules", ("accuracy",), "learning", theory=("back-propagation", "pixels"), log="x"),
 )
 def stacked_guesses(run):
-    """Digits, a residual model of eight layers, 80 steps of 128 images: held-out accuracy, each at the rate of those
-    tried, a factor of two apart, with the lowest training loss. frozen is the control: all modules but the last one
-    keep their initial weights. pixels: one linear layer, and no other."""
+    """Digits, a residual model of eight layers, 80 steps of 128 images: held-out accuracy, each at whichever of the
+    rates tried, a factor of two apart, gave the lowest training loss. frozen is the control: all modules but the last
+    one keep their initial weights. pixels: a single linear layer."""
     whole, _ = best_of_rates(run, {"algorithm": "layer_wise"}, (0.1, 0.2, 0.4), 1)
     linear = WIDE | {"model": "mlp", "hidden": ""}
     _, pixels = at_best(run, (1.6, 3.2, 6.4, 12.8), algorithm="sgd", workers=1, steps=80, evaluations=1, **linear)
