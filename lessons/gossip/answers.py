@@ -21,19 +21,19 @@ def latency(run, workers: int) -> float:
 
 
 def tenth(run, workers: int) -> float:
-    """Return the steps in which the slowest mode of a ring shrinks to a tenth."""
+    """Return how many steps it takes until the slowest mode of a ring has shrunk to a tenth."""
     return log(0.1) / log(1 - spectral_gap(mixing(ring(workers))))
 
 
 def apart(run, graph: str) -> str:
-    """Return whether workers on a graph are nearer to their mean, or farther from it, than on a ring."""
+    """Return whether workers on a graph are nearer to their mean than on a ring, or farther from it."""
     distance = {name: agreement.apart(run, name)[1] for name in ("ring", graph.split()[0])}
     ratio = distance[graph.split()[0]] / distance["ring"]
     return "nearer" if ratio < 0.8 else "alike" if ratio < 1.25 else "farther"
 
 
 def heard(run, workers: int) -> float:
-    """Return the steps of gossip until every worker has received something from every other."""
+    """Return how many steps of gossip it takes until every worker has received something from every other."""
     known, step = np.eye(workers, dtype=bool), 0
     while not known.all():
         sources = [partners(rank, workers, step, Gossip(rotate=False))[1] for rank in range(workers)]
@@ -53,7 +53,9 @@ def raw(run, graph: str) -> str:
 
 
 def slow(run, times: int, method: str) -> float:
-    """Return the mean mini-batches per worker when one of eight is slow, in the time in which D-PSGD takes 100."""
+    """Return the mean mini-batches per worker with one of eight slow, in the time that D-PSGD takes for 100 with none
+    slow.
+    """
     end = run(algorithm="dpsgd", steps=100, evaluations=1, **waiting.ON_A_RING).summary["seconds"]
     if method.startswith("D"):
         done = run(algorithm="dpsgd", steps=100, evaluations=1, slow=f"7:{times}", **waiting.ON_A_RING)
@@ -79,7 +81,7 @@ def differences(run, what: str) -> str:
 
 
 def in_pairs(run, late: str) -> str:
-    """Return how the time of training with outer steps in pairs compares with that of a sum over all workers."""
+    """Return how the training time with outer steps in pairs compares with that of sums over all workers."""
     in_twos, in_sum = (pairs.step_time(run, method, OUTER[late], collective="ring") for method in ("noloco", "diloco"))
     return "same" if in_twos > 0.95 * in_sum else "less" if in_twos > 0.5 * in_sum else "half"
 

@@ -21,7 +21,7 @@ POINTS = {
     "a worker sends one message in a step": 2,
     "a crashed worker does not stop the others": 3,
 }
-NETWORK = "2e-5:1e9:0"  # latency in s and bytes/s; to send a message takes its sender no time
+NETWORK = "2e-5:1e9:0"  # latency in s and bytes/s; sending a message takes its sender no time
 STEPS = 60  # of a fast worker on images
 ROUNDS = 30  # steps of a fast worker within which all have to agree
 MOST = 3  # messages that a worker may leave unread at the end, times the workers: some are in flight
@@ -108,7 +108,7 @@ class Account:
         return ""
 
     def least(self, ranks) -> int:
-        """Return the smallest number of steps that any of these ranks has made."""
+        """Return the smallest number of steps that any of these ranks has taken."""
         return min(self.steps[rank] for rank in ranks)
 
     def apart(self) -> float:

@@ -29,7 +29,7 @@ def same_rate(run, batch: str) -> str:
 
 
 def knee(run, batch: int, rate: str) -> str:
-    """Return how the error of a batch at k times the rate, or at the same, compares with that of the small one."""
+    """Return how the error of a batch, at k times the rate or at the same rate, compares with the small batch's."""
     base_batch = 16 if "linear" in rate else batch
     small = experiments.train_at_scaled_rate(run, 16, base_batch=16)[0]
     more = experiments.train_at_scaled_rate(run, batch, base_batch=base_batch)[0] - small
@@ -37,7 +37,7 @@ def knee(run, batch: int, rate: str) -> str:
 
 
 def rate(run, workers: int, optimiser: str) -> float:
-    """Return the rate for `workers` times the batch, if it was 0.1."""
+    """Return the rate for a batch `workers` times as large, if it was 0.1 before."""
     return 0.1 * (workers if optimiser == "SGD" else sqrt(workers))
 
 

@@ -289,7 +289,7 @@ def best_rate_of_a_batch(run):
 
 
 def _ends_at(run, rule, batch, rate):
-    """Return the training loss of the last of 15 epochs, 10 at most, mean of two seeds."""
+    """Return the training loss of the last of 15 epochs, capped at 10, averaged over two seeds."""
     values = {"algorithm": rule, "workers": 1, "hidden": "32", "batch": batch, "learning_rate": rate, "epochs": 15}
     return float(np.minimum(np.nan_to_num(_ended(run, 2, **values)[:, 1], nan=10), 10).mean())
 
@@ -563,7 +563,7 @@ def _from_epoch_11(rows, schedule):
 
 
 def at_the_same_rate(run, batch, base_batch=None):
-    """Return the training loss of each step of 20 epochs with this batch, at `batch / base_batch` times one rate."""
+    """Return the training loss of each step of 20 epochs with this batch, at batch / base_batch times one rate."""
     rated = {"batch": batch, "base_batch": base_batch or batch}
     return run(**NESTEROV, **AT_ONCE, **rated, epochs=20, evaluations=2).losses["loss"]
 

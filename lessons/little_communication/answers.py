@@ -12,7 +12,7 @@ from tracing import COMPUTE
 
 
 def training(run, period: int, meeting: int) -> float:
-    """Return the percentage of the time that workers train, with steps of a second."""
+    """Return the percentage of the time that workers train, with one-second steps."""
     return 100 * period / (period + meeting)
 
 
@@ -23,18 +23,18 @@ def how_much(run, momentum: float) -> str:
 
 
 def farthest(run, length: int) -> str:
-    """Return what gets farthest down a valley of this length."""
+    """Return which outer momentum gets farthest down a valley of this length."""
     progress = {momentum: down_a_valley(run, length, momentum) for momentum in (0.0, 0.6, 0.9)}
     return {0.0: "average", 0.6: "some", 0.9: "much"}[max(progress, key=progress.get)]
 
 
 def least_overlap(run, seconds: int, fragments: int) -> float:
-    """Return the least overlap, in steps of a second, that hides the journey of a fragment."""
+    """Return the least overlap, in one-second steps, that hides the journey of a fragment."""
     return seconds / fragments
 
 
 def images(run, speeds: str) -> float:
-    """Return how many times as many images workers of these speeds take in without a barrier."""
+    """Return how many times as many images workers of these speeds take in without a barrier as with one."""
     each = [float(one) for one in speeds.replace(" and ", ", ").split(", ")]
     return sum(max(each) / one for one in each) / len(each)
 
@@ -68,10 +68,10 @@ def missed(run, every: int, steps: int) -> float:
 
 
 def pairs(run, places: int) -> float:
-    """Return how many times as long as an exchange in pairs a sum around a ring takes."""
+    """Return how many times as long a sum around a ring takes as an exchange in pairs."""
     return exchange_seconds(run, "sum of all", places) / exchange_seconds(run, "in pairs", places)
 
 
 def dragged(run, workers: int, strength: int) -> float:
-    """Return how far two liars pull the mean of gradients, in lengths of the honest mean."""
+    """Return how far two liars pull the mean of gradients, in units of the honest mean's length."""
     return 2 / workers * (1 + strength)

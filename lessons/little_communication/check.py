@@ -97,11 +97,11 @@ class RunPair:
             raise SolutionError(self._done.error or "no rank has reported a model; rank 0 must call task.report(x).")
 
     def ratio(self, quantity):
-        """Return a quantity of the solution's run over that of the textbook's."""
+        """Return a quantity of the solution's run divided by that of the textbook's."""
         return quantity(self._done) / quantity(self._textbook)
 
     def equal(self, reports):
-        """Return whether this many first models are equal, or all if it is None, and how far they are apart."""
+        """Return whether the first `reports` models, or all if it is None, are equal, and how far they are apart."""
         right, made = (some[:reports] for some in self._reported)
         if len(made) != len(right):
             return False, f"rank 0 reported {len(made)} models; the textbook's reported {len(right)}"

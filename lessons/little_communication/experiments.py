@@ -11,7 +11,7 @@ PARAMETERS = 64 * 32 + 32 + 32 * 32 + 32 + 32 * 10 + 10  # of the digits' model
 MODEL = {"hidden": "32,32", "batch": 16, "evaluations": 2, "device": "3e5:1e15:0"}  # a step takes about a second
 LATENCY, PER_CENTRE, WORKERS = 0.05, 4, 8
 PERIOD = 32
-ADAM = (0.00125, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)  # rates that are tried
+ADAM = (0.00125, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)  # rates tried
 SGD = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
 
 
@@ -59,7 +59,8 @@ def across(done):
     look=Look("line", ("training",), "meet", log="x", title="share of the time"),
 )
 def busy(run):
-    """Digits, two data centres of four workers each; a step takes about a second, a message 50 ms and its bytes.
+    """Digits, two data centres of four workers each; a step takes about a second, a message 50 ms plus its transfer
+    time.
 
     `line` is the time in seconds in which the line between the two carries the whole model. The ring of eight sends 7/4
     of the model over it each way.
@@ -208,7 +209,7 @@ def streaming(run, overlap):
 
 
 SPEEDS = 0.58, 0.75, 1.51, 3.33  # s per step
-ALIKE = 4 / sum(1 / seconds for seconds in SPEEDS)  # s per step; four of these are as fast in all
+ALIKE = 4 / sum(1 / seconds for seconds in SPEEDS)  # s per step; four of these have the same total speed
 CLUSTERS = {
     "four alike": ((ALIKE,) * 4, False), "four speeds": (SPEEDS, False), "four speeds, one crashes": (SPEEDS, True)
 }  # fmt: skip
@@ -236,8 +237,8 @@ def four_speeds(run):
     """Digits, four workers in four places, 300 s, periods of 16 steps, each at its own best inner rate; the line
     carries the model in 4 s.
 
-    A step takes 0.58, 0.75, 1.51 and 3.33 s, or the same on all four workers, who are as fast together. After
-    100 s, the slowest but one crashes for good. `images` counts those that gradients were computed of.
+    A step takes 0.58, 0.75, 1.51 and 3.33 s, or equally long on all four workers, with the same total speed. After 100
+    s, the slowest but one crashes for good. `images` counts the images whose gradients were computed.
     """
     for cluster in CLUSTERS:
         for method in METHODS:
@@ -374,8 +375,8 @@ def train_sparing(run, send, period):
 def many_places(run):
     """One worker in each place, with a line of its own that carries the model in a second; a message takes 0.1 s more.
 
-    The seconds between two outer steps less those of the inner ones. The sum goes around a ring: 2 (N - 1) messages,
-    one after the other, of an N-th of the model. Partners of a pair send each other two vectors.
+    Seconds from one outer step to the next, minus those of the inner steps. The sum goes around a ring: 2 (N - 1)
+    messages, one after the other, of an N-th of the model. Partners of a pair send each other two vectors.
     """
     for places in (4, 8, 16, 32, 64):
         for exchange in ("sum of all", "in pairs"):
@@ -485,8 +486,9 @@ AGGREGATES = ("mean", "trimmed", "median", "krum")
 def pull(run):
     """Ten gradients of 100 numbers, whose true mean has length 1, as has the noise of each; the last two workers lie.
 
-    They send the opposite of their gradients, once, tenfold or a hundredfold; or, in every number, the honest mean less
-    one standard deviation of the honest. Mean over 40 draws; `trimmed` leaves out the two largest and smallest.
+    They send the opposite of their gradients, once, tenfold or a hundredfold; or, in every number, the honest mean
+    minus one standard deviation of the honest gradients. Mean over 40 draws; `trimmed` leaves out the two largest and
+    smallest.
     """
     dice = np.random.default_rng(run.seed)
     for lie in LIES:
@@ -495,7 +497,7 @@ def pull(run):
 
 
 def pull_distance(dice, aggregate, lie, times=40):
-    """Return the average distance of the aggregate of ten gradients, of which two are lies, from the honest mean."""
+    """Return the average distance from the honest mean of an aggregate of ten gradients, two of which are lies."""
     s = robust.Settings(liars=2, tolerated=2, **LIES[lie])
     found = []
     for _ in range(times):
