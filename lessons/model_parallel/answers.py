@@ -62,7 +62,7 @@ def phi_first(run, function: str) -> str:
 
 
 def split(run, matrices: str, ranks: int) -> float:
-    """Return the thousands of numbers that a rank sends forward: 100 samples, widths 100 and 400, by the ring."""
+    """Return how many thousand numbers a rank sends forward in rings, with 100 samples and widths of 100 and 400."""
     narrow, wide = SPLITS[matrices]
     return (100 * narrow + 400 * wide) * 100 * (ranks - 1) / ranks / 1000
 
@@ -73,7 +73,7 @@ def node(run, node: int, batch: int) -> str:
 
 
 def weigh(run, batch: int) -> str:
-    """Return into how many groups eight ranks should form to send least, as in `share_model_or_data`."""
+    """Return how many groups eight ranks should form to send the least, as in `share_model_or_data`."""
     sent = {groups: step_of_groups(run, batch, groups).summary["bytes"] for groups in (1, 2, 4, RANKS)}
     best = min(sent, key=sent.get)
     return {1: "model", RANKS: "data"}.get(best, "between")
@@ -92,14 +92,14 @@ def between_nodes(run, millions: int, where: str) -> float:
 
 
 def last_piece(run, ranks: int, pieces: str) -> float:
-    """Return for how many times as long as the average the busiest of the ranks attends."""
+    """Return how many times as long the busiest rank attends as the average rank."""
     positions = "consecutive" if "consecutive" in pieces else "zigzag"
     seen = [sum(indices_of(pieces_of(rank, ranks, 2 * ranks * 64, positions)) + 0.5) for rank in range(ranks)]
     return float(max(seen) / np.mean(seen))
 
 
 def meeting(run, heads: int, wanted: str) -> str:
-    """Return which exchange sends least among eight ranks, as in `ways_to_meet`, or the one that holds only blocks."""
+    """Return which exchange sends the least among eight ranks, as in `ways_to_meet`, or which one holds only blocks."""
     if wanted.startswith("never"):
         return "ring"
     sent = {

@@ -125,7 +125,7 @@ class BlockLedger:
         return ""
 
     def peak_memory(self) -> int:
-        """Return how many numbers the rank that holds most has."""
+        """Return how many numbers the fullest rank holds."""
         return max(len(side.places) for side in self.sides.values())
 
     def uneven_rank(self) -> str:

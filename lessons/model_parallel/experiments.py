@@ -117,7 +117,7 @@ BATCHES = 8, 32, 128, 512, 1024
 
 
 def least(rows, quantity, batch):
-    """Return the number of groups with the least of a quantity."""
+    """Return the number of groups for which a quantity is smallest."""
     return min((row for row in rows if row["batch of all"] == batch), key=lambda row: row[quantity])["groups"]
 
 
@@ -318,7 +318,7 @@ def layer_by_layer(run):
 
 
 def four_steps(run, ranks):
-    """Return the run of four steps on ranks that hold some of the layers each."""
+    """Return the run of four steps on ranks that each hold some of the layers."""
     return run(
         algorithm="layer_wise",
         learning_rate=0.01,
@@ -332,7 +332,7 @@ def four_steps(run, ranks):
 
 
 def units_in_shares(run, ranks, latency=0.0):
-    """Return the run of four steps on ranks that have a share of the units of each of 32 layers."""
+    """Return the run of four steps on ranks that each have a share of the units of each of 32 layers."""
     return run(
         algorithm="tensor",
         learning_rate=0.01,
@@ -540,7 +540,7 @@ LONG = {"algorithm": "context", "context": 512, "width": 32, "heads": 8, "batch"
 )
 def pieces_of_a_sequence(run):
     """Ranks share sequences of 512 characters, over EDR InfiniBand, in ring attention. `busiest over mean` compares the
-    time that ranks attend, and `MB` are the activations of a rank.
+    time that ranks spend on attention, and `MB` are the activations of a rank.
     """
     alone = {}
     for ranks in (1, 2, 4, 8):

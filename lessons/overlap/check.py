@@ -51,7 +51,7 @@ class BucketCase:
         return layers, {"workers": self.workers, "latency": self.latency, "bandwidth": self.bandwidth}
 
     def values(self) -> dict:
-        """Return the experiment that runs a plan."""
+        """Return the settings of the experiment that runs a plan."""
         return {
             "algorithm": "sync_sgd", "workload": "quadratic", "dimension": 1, "points": 32, "batch": 1,
             "workers": self.workers, "latency": self.latency, "bandwidth": self.bandwidth, "steps": STEPS,

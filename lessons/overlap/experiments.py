@@ -32,7 +32,7 @@ def step(done):
 
 
 def computing(done):
-    """Return the milliseconds of a step that a worker computes."""
+    """Return the milliseconds per step that a worker spends computing."""
     busy = done.trace.busy()
     return MS * (busy[0, 0] + busy[0, 1]) / done.summary["steps"]
 
@@ -59,7 +59,7 @@ BANDWIDTHS = 3e7, 1e8, 3e8, 1e9, 1.7e9, 3e9, 1e10
 )
 def back_propagation(run):
     """How many times as fast overlap makes a step of 18 layers on 4 workers, against the ratio of the all-reduce's time
-    to computing's, on networks without latency. At most, the shorter of two times can be hidden: that of the
+    to that of computing, on networks without latency. At most, the shorter of two times can be hidden: that of the
     all-reduce, or of back-propagation, which is two thirds of computing.
     """
     for bandwidth in BANDWIDTHS:
@@ -281,7 +281,7 @@ def largest_step(run):
 
 
 def shrinks(run, delay, rate):
-    """Whether the loss is lower at the end than a little after the start."""
+    """Return whether the loss is lower at the end than shortly after the start."""
     bowl = {"workload": "quadratic", "dimension": 1, "points": 64, "precision": "float64"}
     how = DELAY | {"delay": delay, "learning_rate": rate, "workers": 1, "steps": 400, "evaluations": 1}
     losses = run(**how, **bowl).losses["loss"]
