@@ -19,13 +19,13 @@ def faster(run, stages: int, chunks: int) -> float:
 
 
 def late(run, stages: int, stage: int) -> float:
-    """Return the updates of a stage between the forward of a mini-batch and its own update."""
+    """Return how many updates a stage makes between a mini-batch's forward pass and its own update."""
     ops = pipedream.schedule(stage, stages, 4 * stages)
     return staleness.count(ops)[stage].delay[-1]
 
 
 def copies(run, stages: int, weights: str) -> float:
-    """Return the memory of all versions on all stages, in multiples of the model."""
+    """Return the memory of all versions on all stages, as a multiple of the model's."""
     policy = (lambda batch: max(0, batch - (stages - 1))) if weights == "vertical" else None
     alive = [
         staleness.count(ops, stash=weights != "none", policy=policy)[stage].alive
@@ -35,7 +35,7 @@ def copies(run, stages: int, weights: str) -> float:
 
 
 def follows(run, weights: str) -> str:
-    """Return the loss whose gradient an update is."""
+    """Return the loss whose gradient an update follows."""
     tried = {"algorithm": "pipedream", "workers": 4, "learning_rate": 0.1, "batch": 32, "width": 16, "weights": weights}
     far = distance(run, **tried, **EXACT)
     near = [place for place in PLACES if far[place] < 1e-6]

@@ -37,7 +37,7 @@ TIMED = {"GPipe": SYNCHRONOUS | FOUR, "stash": STASH, "SpecTrain": SPECTRAIN, "2
 
 
 def loss_after(run, how, stages):
-    """Return the loss at the end of 300 mini-batches with momentum, at the rate that all are given."""
+    """Return the loss at the end of 300 mini-batches with momentum, at the rate that all methods share."""
     return tail(run(**how, workers=stages, momentum=0.9, learning_rate=0.003, steps=300, **DEEP))
 
 
@@ -50,7 +50,7 @@ LOW, MOST = 0.5, 400  # the loss to reach, and the mini-batches it may take
 
 
 def to_a_loss(run, method, rate, momentum, clock):
-    """Return the (mini-batches, seconds) that four stages take to LOW; infinite beyond MOST mini-batches.
+    """Return the (mini-batches, seconds) that four stages take to reach LOW; infinite beyond MOST mini-batches.
 
     Where weights are computed in slots, `clock` says how long that many mini-batches take.
     """
@@ -63,7 +63,7 @@ def to_a_loss(run, method, rate, momentum, clock):
 
 
 def _steps_in_slots(seed, stages, how, rate, momentum):
-    """Return the mini-batches until the mean loss of the last RECENT is LOW, or MOST."""
+    """Return how many mini-batches it takes until the mean loss of the last RECENT is LOW; MOST if it never is."""
     workload = digits.build(
         digits.Settings(model="residual", depth=14, width=32, activation="tanh"), np.dtype("float64")
     )
@@ -213,8 +213,7 @@ def stale_weights(run):
     """Digits, 16 layers (residual, tanh), 300 mini-batches, momentum 0.9, the same rate for all.
 
     Stage s of S meets every mini-batch S-1-s updates before its gradient is applied; with vertical sync all stages are
-    S-1 updates behind. SpecTrain predicts the weights at the time when a mini-batch is done; own: when its own gradient
-    is.
+    S-1 updates behind. SpecTrain predicts the weights at the end of the mini-batch; own: at its own backward pass.
     """
     synchronous = {n: loss_after(run, SYNCHRONOUS | {"chunks": 1}, n) for n in (2, 4, 8)}
     for weights, how in STALE.items():
@@ -428,7 +427,7 @@ def _best(rows, method, **where):
 
 
 def _faster(rows, **where):
-    """Return how many times as fast as stashing GPipe is, each at the best of the matching rates and momenta."""
+    """Return how many times as fast GPipe is as stashing, each at the best of the matching rates and momenta."""
     return _best(rows, "stash", **where)["seconds"] / _best(rows, "GPipe", **where)["seconds"]
 
 

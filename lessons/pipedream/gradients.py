@@ -12,7 +12,7 @@ PLACES = "the weights it met", "one older version", "the newest version"
 
 def distance(run: Seeded, batches=range(24, 28), **values) -> dict[str, float]:
     """Return the distance of updates from their mini-batch's gradient at each of PLACES, as a fraction of that
-    gradient.
+    gradient's length.
 
     `values` are those of an experiment with pipedream, without momentum. Mini-batch b met version b-(S-1-s) of stage s;
     version b-(S-1) is the newest that all stages had when it started, version b the newest before its update. A stage's

@@ -10,12 +10,12 @@ AT_BEST = {1: 0.0256, 2: 0.0128, 8: 0.0032}  # stages -> rate; the figure `deepe
 
 
 def late(run, stages: int, stage: int) -> float:
-    """Return the updates of a stage between the forward of a mini-batch and its own update."""
+    """Return how many updates a stage makes between a mini-batch's forward pass and its own update."""
     return _delay(petrowski, stages, stage)
 
 
 def kept(run, stages: int, stage: int) -> float:
-    """Return the most mini-batches whose forward, but not yet backward, a stage has done."""
+    """Return the most mini-batches that have gone forward but not yet backward on a stage."""
     held, most = 0, 0
     for op in petrowski.schedule(stage, stages, 4 * stages):
         held += {"F": 1, "B": -1}.get(op.kind, 0)
@@ -37,13 +37,13 @@ def edge(run, stages: int) -> float:
 
 
 def follows(run, stages: int, reads: str) -> str:
-    """Return the loss whose gradient one mini-batch's update is, for what each pass reads."""
+    """Return the loss whose gradient one mini-batch's update follows, for what each pass reads."""
     how = {"hops": 0} if reads.startswith("Each") else {"stash": "very weights" in reads}
     return _gradient_of(experiments.distances(run, stages, 10, **how))
 
 
 def other(run, order: str) -> str:
-    """Return the same for other orders on four stages."""
+    """Return the loss whose gradient an update follows, for other orders on four stages."""
     how = {"hops": 0} if order.startswith("Each") else {"hops": 1, "stash": "went forward on" in order}
     return _gradient_of(experiments.distances(run, 4, 10, **how))
 
@@ -54,7 +54,7 @@ def _gradient_of(distances: list[float]) -> str:
 
 
 def divided(run, stages: int, stage: int) -> float:
-    """Return how many times the rate of `stage` that of the last stage is at first."""
+    """Return how many times as high the last stage's rate is at first as that of `stage`."""
     return _delay(pipemare, stages, stage) / _delay(pipemare, stages, stages - 1)
 
 

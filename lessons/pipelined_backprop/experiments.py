@@ -26,7 +26,7 @@ def loss_after(run, how, stages, rate, momentum=0.9):
 
 
 def loss_in_slots(run, stages, rate, last=30, **how):
-    """Return the mean of the `last` losses of a pipeline that never waits, as `updates` computes it on one machine.
+    """Return the mean of the final `last` losses of a pipeline that never waits, computed on one machine by `updates`.
 
     This equals `loss_after`, in a third of the time.
     """
@@ -42,7 +42,7 @@ def loss_in_slots(run, stages, rate, last=30, **how):
 
 
 def _end(losses, last):
-    """Return the mean of the `last` losses; infinite if training diverged."""
+    """Return the mean of the final `last` losses; infinite if training diverged."""
     mean = float(np.mean(losses[-last:]))
     return mean if np.isfinite(losses).all() and mean < LOST else inf
 
@@ -73,8 +73,8 @@ WAYS = {
     look=Look("machines", ("speed-up",), "order", theory=("ideal",), title="times as fast as one machine"),
 )
 def never_waiting(run):
-    """Digits, 16 layers, 40 mini-batches of 32; messages take no time. GPipe cuts each mini-batch in 16, and
-    is empty before the next begins."""
+    """Digits, 16 layers, 40 mini-batches of 32; messages take no time. GPipe cuts each mini-batch into 16
+    micro-batches, and is empty before the next begins."""
     where = {**EIGHT, "depth": 14, "learning_rate": 0.001, "steps": 40}
     alone = run(**WAYS["waits"], workers=1, **where).summary["samples_per_second"]
     for order, how in WAYS.items():
@@ -244,7 +244,7 @@ def whose(run):
 
 
 def distances(run, stages, steps, after=5, **how):
-    """Return how far updates are from the gradient at PLACES and halfway between, the mean from `after` on."""
+    """Return how far updates are from the gradient at PLACES and halfway between, averaged from update `after` on."""
     workload, far = workloads.find("digits").build(digits.Settings(**PLAIN), np.dtype("float64")), []
     for one in list(updates(workload, stages, 0.05, steps=steps, batch=32, seed=run.seed, **how))[after:]:
         gradients = (workload.gradient(w, one.samples)[1] for w in (one.met, one.newest, (one.met + one.newest) / 2))

@@ -55,12 +55,12 @@ def notices(run, model: str) -> str:
 
 
 def held(run, schedule: str, stages: int, chunks: int) -> float:
-    """Return the most micro-batches that the first stage holds."""
+    """Return the most micro-batches that the first stage holds at once."""
     return in_flight(lists(NAMES[schedule], stages, chunks))[0]
 
 
 def again(run, stages: int, chunks: int) -> float:
-    """Return by how many percent recomputing the forward before each backward lengthens a mini-batch."""
+    """Return by what percentage recomputing the forward before each backward lengthens a mini-batch."""
     once, twice = (simulate(lists(name, stages, chunks), COSTS).makespan for name in ("gpipe", "gpipe_early"))
     return 100 * (twice / once - 1)
 

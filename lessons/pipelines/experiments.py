@@ -19,7 +19,7 @@ KB = 1024
 
 
 def idle(done):
-    """Return the fraction of all ranks' time in which they do nothing."""
+    """Return the fraction of all ranks' time that they are idle."""
     busy = done.trace.busy()
     return 1 - float(busy[:, COMPUTE].sum() + busy[:, UPDATE].sum()) / (len(busy) * done.trace.seconds())
 
@@ -296,7 +296,8 @@ def memory(run):
     look=Look("machines", ("layers",), "how", kind="bar", title="layers that fit"),
 )
 def largest_model(run):
-    """Machines with 1 MB each, GPipe with 16 micro-batches of 16 samples, layers of 64: how many fit, found by trial.
+    """Machines with 1 MB each, GPipe with 16 micro-batches of 16 samples, layers of 64: how many layers fit, found by
+    trial.
 
     kept: a stage keeps what its forward pass computed; again: its inputs only. A machine also holds the weights and
     gradients of its stage.
