@@ -8,7 +8,7 @@ from lessons.sandblaster.experiments import BOWL, DIGITS, LBFGS, loss_after, por
 
 
 def pass_time(run, slowed: int) -> float:
-    """Return when all 64 portions are done if one takes seven of the workers 1 s, and the eighth `slowed` seconds."""
+    """Return when all 64 portions are done if each takes seven of the workers 1 s, and the eighth `slowed` seconds."""
     queue, seconds = WorkQueue(64, every=1, backups=False), [1] * 7 + [slowed]
     busy = [(0, worker) for worker in range(len(seconds))]  # when each is free
     ends = 0
@@ -36,9 +36,7 @@ def price(run, portions: str, workers: str) -> str:
 
 
 def fewer(run, workers: int, hands_in: str) -> float:
-    """Return how many times the numbers that Sandblaster moves Downpour does, in a pass of 120 portions or
-    mini-batches.
-    """
+    """Return how many times as many numbers Downpour moves as Sandblaster, in a pass of 120 portions or batches."""
     return 2 * 120 / (workers + 120 / (10 if "ten" in hands_in else 1))
 
 

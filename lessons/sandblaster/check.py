@@ -85,7 +85,7 @@ def _among_few(said, few, workers):
 
 
 def _compared(probe, textbook):
-    """Return whether it is about as fast as the textbook's, and a message."""
+    """Return whether a coordinator is about as fast as the textbook's, and a message."""
     times = probe.seconds / textbook.seconds
     told = f"its steps take {times:.2f} times what the textbook's take; at most {TARGETS['time']} is allowed"
     return times <= TARGETS["time"], told

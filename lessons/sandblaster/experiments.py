@@ -10,7 +10,7 @@ LBFGS = {"algorithm": "sandblaster", "learning_rate": 1.0}
 
 
 def portions_computed(done):
-    """Return how many portions were computed, including those in vain."""
+    """Return how many portions were computed, including those computed in vain."""
     label = list(done.trace.labels).index("portion")
     return int((done.trace.spans["label"] == label).sum())
 

@@ -14,7 +14,7 @@ ENOUGH = 80  # passes
 
 
 def passes(run, batch: int) -> float:
-    """Return how many passes whole gradients need to reach the held-out loss of small batches after one."""
+    """Return how many passes whole gradients need to reach the held-out loss of small batches after one pass."""
     values = {"algorithm": "sgd", "workers": 1, "hidden": "32", "evaluations": 10_000}
     goal = run(batch=batch, epochs=1, learning_rate=experiments.BATCHES[batch][1], **values).summary["held_out_loss"]
     rate = experiments.BATCHES[IMAGES][1]
@@ -58,7 +58,7 @@ def averaged(run, times: str, ships: str) -> str:
 
 
 def valley(run, narrower: int, rule: str) -> float:
-    """Return how many times the steps of a valley of condition 100 one takes that is `narrower` times as narrow."""
+    """Return how many times as many steps a valley takes that is `narrower` times as narrow as one of condition 100."""
 
     def steps(condition: float) -> float:
         root = condition if rule == "SGD" else condition**0.5
@@ -68,7 +68,7 @@ def valley(run, narrower: int, rule: str) -> float:
 
 
 def turned(run, rule: str) -> str:
-    """Return how many times the steps a rule needs if the valley is turned."""
+    """Return how many times as many steps a rule needs if the valley is turned."""
     dice = np.random.default_rng(run.seed)
     start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
     along, across = (

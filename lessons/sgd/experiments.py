@@ -162,7 +162,7 @@ def where_it_stalls(run):
 
 
 def misses(rows):
-    """Return the relative distance of each loss from what theory expects."""
+    """Return the relative distance of each loss from the one that theory predicts."""
     return [abs(row["loss"] / row["theory"] - 1) for row in rows]
 
 

@@ -4,7 +4,7 @@ from lessons.shared_memory import experiments
 
 
 def lock(run, threads: int, held: float) -> float:
-    """Return the speed-up of threads that hold a lock for `held` per cent of a step."""
+    """Return the speed-up of threads that hold a lock for `held` percent of a step."""
     return min(threads, 100 / held)
 
 
@@ -33,7 +33,7 @@ def notice(run, kind: str) -> str:
 
 
 def descent(run, lost: int) -> float:
-    """Return how many times the samples the same descent needs if `lost` per cent of the additions are lost."""
+    """Return how many times as many samples the same descent needs if `lost` percent of the additions are lost."""
     return 1 / (1 - lost / 100)
 
 

@@ -87,7 +87,7 @@ class Watched:
         self.added, self.asked = {}, {}  # by thread, (d,): what it added, and the sum of its gradients
 
     def wrong(self, rate: float, samples: int) -> str:
-        """Return where a thread did not add a gradient; "" if nowhere. Each thread has this many samples."""
+        """Return a message on a thread that did not add its gradients, one per sample; "" if all did."""
         for rank, taken in sorted(self.gradients.items()):
             if taken < samples:
                 return f"thread {rank} took the gradients of {taken} of its {samples} samples"

@@ -1,7 +1,7 @@
 """Closed forms for threads that share a vector: how often samples collide, what is lost, and when a lock saturates.
 
-Of `Samples` with k of d features, feature v is in a sample with probability p_v. A step takes T on average, and its
-time is exponential, so that meanwhile the others write n times with probability (1 - q) q^n, with mean N - 1:
+In samples with k of d features, feature v occurs with probability p_v. A step takes T on average, and its time is
+exponential, so that meanwhile the others write n times with probability (1 - q) q^n, with mean N - 1:
 
     conflict    1 - 1 / (1 + (N - 1) p)      the chance that n others, each with chance p, have written a coordinate
     lost        (N - 1) p r / T              two times from load to store, r each, that overlap
@@ -29,7 +29,7 @@ class SparseRows:
 
     @property
     def present(self) -> np.ndarray:
-        """The probability p_v that a row has each feature v, (features,)."""
+        """The probability p_v that a row has feature v, (features,)."""
         drawn = np.arange(1, self.features + 1) ** -self.skew
         return 1 - (1 - drawn / drawn.sum()) ** self.nonzeros
 
@@ -52,5 +52,5 @@ class SparseRows:
 
     @property
     def lock(self) -> float:
-        """Return the seconds per step that a lock is held: each coordinate's cache line is moved three times."""
+        """The seconds per step that a lock is held: each coordinate's cache line is moved three times."""
         return 3 * LINE * float(self.present.sum()) / DEVICES["laptop"].bandwidth

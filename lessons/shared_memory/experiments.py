@@ -16,7 +16,7 @@ ROWS = {"workload": "sparse", "nonzeros": 8, "evaluations": 2, "epochs": 1, "ste
 
 
 def shares(done):
-    """Return the fractions of the coordinates written that another thread wrote since the read, and that were lost."""
+    """Return the fraction of written coordinates that another thread wrote after the read, and the fraction lost."""
     return {name: float(done.measurements(name)["value"].mean()) for name in ("conflicts", "lost")}
 
 
@@ -267,7 +267,7 @@ def written_per_row(run):
 
 GATHERING = {1: (0.3, 0.6, 1.2, 2.4), 8: (0.3, 0.6, 1.2, 2.4), 64: (0.15, 0.3, 0.6, 1.2)}  # rates tried
 NEAR = 0.03  # above the minimum
-REPEATED = 2  # one run of 24 steps is judged at seven of them, and is lucky or not
+REPEATED = 2  # one run of 24 steps is judged at only seven of them, so its result is a matter of luck
 
 
 @figure(
