@@ -65,14 +65,14 @@ def check(solution, seed):
         stopped = survivor.missing(values["steps"])
         yield steadfast, not stopped, stopped or f"{len(survivor.updates)} updates, with two workers lost"
     few, told = held.check_limit(4 * values["dimension"], TARGETS["memory"], MEMORY.format(workers, TARGETS["memory"]))
-    yield lean, not wrong and few, OTHERWISE if wrong else told  # no sums, nothing held
+    yield lean, not wrong and few, OTHERWISE if wrong else told  # a server that sums nothing holds nothing
 
 
 def crashes(trace, dice):
-    """Return the setting `crash` that makes two workers crash at once: one whose gradient was counted and that is idle,
-    and one that is computing.
+    """Return the setting `crash` with which two workers crash at once: an idle one whose gradient was counted, and one
+    that is computing.
 
-    `trace` is of the same server without crashes: until the first, a run with them is the same.
+    `trace` is that of the same server without crashes. Up to the first crash, both runs are the same.
     """
     rank, kind, start, end = (trace.spans[name] for name in ("rank", "kind", "start", "end"))
     worker, third = rank != SERVER, trace.seconds() / 3

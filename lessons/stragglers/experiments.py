@@ -18,7 +18,7 @@ LAWS = {
 
 
 def slow(workers, many=0, times=3):
-    """Return the setting `slow` that makes all workers' gradients heavy, on the last `many` `times` as heavy."""
+    """Return the setting `slow` that makes gradients heavy, and `times` as heavy on the last `many` workers."""
     return ",".join(f"{rank}:{HEAVY * (times if rank > workers - many else 1)}" for rank in range(1, workers + 1))
 
 
@@ -91,7 +91,7 @@ def _step(run, workers, backups, steps, jitter):
     ),
 )
 def waiting_for_everybody(run):
-    """Synchronous SGD over a server, on a network that takes no time, so that computing alone does.
+    """Synchronous SGD over a server, on a network that takes no time, so that only computing does.
 
     A step is measured in units of one gradient; the speed-up is the number of gradients that arrive in that time. All
     laws have a mean of 1: the cost comes not from how slow workers are, but from how much they vary.
@@ -194,7 +194,7 @@ MORE_CLUSTERS = {
 
 
 def to_a_tenth(run, cluster, backups, machines=16):
-    """Return (steps, seconds) until the loss is a tenth, if this many of the machines are not waited for."""
+    """Return (steps, seconds) until the loss is a tenth, if `backups` of the machines are not waited for."""
     jitter, *slowed = (CLUSTERS | MORE_CLUSTERS)[cluster]
     share = (machines - backups) / machines
     done = run(

@@ -1,4 +1,4 @@
-"""Staleness: what it costs that a gradient is old when it arrives, and ways to live with it.
+"""Staleness: what it costs if gradients are old when they arrive, and ways to live with it.
 
 Each file of this folder holds the figures of one group of questions; what they share is here.
 """
@@ -10,12 +10,12 @@ BOWL = {"workload": "quadratic", "batch": 1, "network": "ideal", "precision": "f
 DIGITS = {"hidden": "32", "batch": 16, "jitter": "cloud", "evaluations": 2}  # 2,410 parameters
 GUESSING = float(np.log(10))  # the loss of a model that predicts all digits with equal probability
 NOTHING = 0.65 * GUESSING  # a model that has learned little or nothing
-LEARNED = 0.5  # a loss that a model only has when it can read
+LEARNED = 0.5  # only a model that can read digits has a loss this low
 TIMES = {"all alike": "none", "nearly alike": "cloud", "heavy tail": "pareto", "exponential": "exponential"}
 
 
 def slow(workers, slowest=1):
-    """Return the setting `slow` for heavy gradients, the last worker's `slowest` times that; rank 0 is the server."""
+    """Return the setting `slow` for heavy gradients: the last worker's takes `slowest` times as long as the first's."""
     factors = HEAVY * np.linspace(1 / slowest, 1, workers)
     return ",".join(f"{worker}:{factor:g}" for worker, factor in enumerate(factors, 1))
 

@@ -36,7 +36,7 @@ READER = {"hidden": "32", "batch": 16}
 def bounded_staleness(run):
     """Digits, 8 workers, until the loss is 0.4; SSP, which lets a worker run `bound` steps ahead of the slowest.
 
-    Bound 0 is synchronous SGD over a server. The rate is bold, 1.0 for a step of all workers. The unit of time is one
+    Bound 0 is synchronous SGD over a server. The rate is large, 1.0 for a step of all workers. The unit of time is one
     gradient; waiting is a share of the workers' time; means of two seeds. If times are exponential, ages are so mixed
     that staleness even helps, as momentum does: fewer gradients are needed, not more.
     """

@@ -1,4 +1,4 @@
-"""How many workers may push without waiting, and what if one dies."""
+"""How many workers may push without waiting, and what happens if one dies."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from lessons.staleness.experiments import DIGITS, GUESSING, LEARNED, NOTHING, en
     look=Look("workers", ("speed-up",), "method", title="times as fast as one machine"),
 )
 def nobody_waits(run):
-    """Digits on a noisy cloud, 100 gradients of 16 images by each worker, at a timid rate; messages take no time.
+    """Digits on a noisy cloud, 100 gradients of 16 images by each worker, at a small rate; messages take no time.
 
     Synchronous SGD takes a step of N gradients, asynchronous SGD N steps. Gradients are counted until four fifths of
     them have arrived: near the end machines stop one after the other.
