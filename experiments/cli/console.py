@@ -94,7 +94,7 @@ def sentence(error: Exception) -> str:
 
 
 def shorten_words(text: str) -> str:
-    """Return the text with words of 500 characters or more cut: arguments can be anything."""
+    """Return the text with words of 500 characters or more cut, since arguments can be anything."""
     return LONG.sub(lambda word: f"{word[0][:60]}... ({len(word[0]):,} characters)", text)
 
 

@@ -76,7 +76,7 @@ class KnobOption(SectionOption):
 
 
 class SectionedCommand(click.Command):
-    """A command whose help lists its options by section, its own last."""
+    """A command whose help lists options by section, and options without a section last."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list] = {}
@@ -249,7 +249,7 @@ def read(text: str, root: str | Path) -> Experiment:
 
 
 def values(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the given knobs, by their own names."""
+    """Return the knobs in `given`, keyed by their own names."""
     knobs = {name.removeprefix(KNOB): value for name, value in given.items() if name.startswith(KNOB)}
     return {name: value for name, value in knobs.items() if value not in (None, ())}
 

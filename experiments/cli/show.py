@@ -282,7 +282,7 @@ def cell(row: dict[str, Any], name: str, write: Callable[..., str]) -> str:
 
 
 def _accuracy(s: dict[str, Any]) -> str:
-    """Return the best accuracy, and what the error of the last accuracy means."""
+    """Return the best accuracy as text, with an explanation of the error of the last accuracy."""
     error = f"; ± standard error, {s['held_out_samples']:,} samples" if s.get("accuracy_error") else ""
     return f"best {percent(s['best_accuracy'])}{error}"
 
@@ -306,7 +306,7 @@ def _latest(run: Run, quantity: str) -> str:
 
 
 def _memory(run: Run) -> str:
-    """Return what the rank with the most memory holds, by kind."""
+    """Return as text what the rank with the most memory holds, by kind."""
     held = run.peak_memory()
     fullest = held[held.sum(axis=1).argmax()]
     kinds = [f"{kind} {size(nbytes)}" for kind, nbytes in zip(HELD, fullest.tolist(), strict=True) if nbytes]

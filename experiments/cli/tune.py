@@ -111,7 +111,7 @@ def conclusion(search: Search, best: int) -> str:
 
 
 def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
-    """Search for the best rates of these algorithms and parts of the table (default: all), and write them into it."""
+    """Search for the best rates of these algorithms in these parts of the table (default: all), and write the table."""
     import algorithms
     from algorithms import rates
     from experiments.execution.run import workload_of

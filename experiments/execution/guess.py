@@ -113,7 +113,7 @@ def _outputs(workload: Supervised, w: np.ndarray) -> Callable[[np.ndarray], np.n
 
 
 def _judged(workload: Supervised, y: np.ndarray) -> list:
-    """Return the class or the number of each row of outputs, None where they are not finite."""
+    """Return the class or number that each row of outputs stands for, None where outputs are not finite."""
     finite = np.isfinite(y).all(1)
     values = y.argmax(1) if workload.classifies else y[:, 0]
     return [value if known else None for value, known in zip(values.tolist(), finite, strict=True)]
@@ -145,7 +145,7 @@ def _pictures(workload: Supervised, x: np.ndarray) -> np.ndarray:
 
 
 def _boundary(workload: Supervised, ask: Sequence[Callable[[np.ndarray], np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return cells and box of the grid around the training points."""
+    """Return the cells and the box of a grid around the training points."""
     low, high = workload.x.min(0), workload.x.max(0)
     (left, bottom), (right, top) = low - AROUND * (high - low), high + AROUND * (high - low)
     u, v = np.meshgrid(np.linspace(left, right, GRID), np.linspace(bottom, top, GRID))

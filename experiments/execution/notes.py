@@ -10,7 +10,7 @@ HONEST = 0.05  # share of a run by which real ranks may be late, or without a co
 
 
 def notes_on(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return notes on faults that came too late, settings that had no effect or were not obeyed, and the kernels."""
+    """Return notes on faults that came too late, settings without effect or not obeyed, and uncompiled kernels."""
     return [
         *_too_late(experiment, event_logs),
         *_back_too_late(experiment, event_logs),

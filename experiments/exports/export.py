@@ -111,7 +111,7 @@ def chrome_trace(trace: Trace, servers: int | None = 0, known: Causes | None = N
 
 
 def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> Learning | None:
-    """Return how a run learned, stored in `root`; None if it cannot be replayed, or not within `patience` s."""
+    """Return how a run learned, from `root` or a replay; None if it cannot be replayed, or not within `patience` s."""
     try:
         job = record.spec(run)
         if root is None:
@@ -125,7 +125,7 @@ def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> L
 
 
 def learning_page(run: Run, root: str | Path) -> str:
-    """Return a page on how a run learned, stored in `root`. Raise ValueError if it cannot be replayed."""
+    """Return a page on how a run learned, from `root` or a replay. Raise ValueError if it cannot be replayed."""
     job = record.spec(run)
     found = record.load(job.find_result(root) or job.perform(root))
     frames = {"learning": ("landscape", landscape.frame(run, found, "learning"))}

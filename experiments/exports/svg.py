@@ -74,7 +74,7 @@ def _plot(picture: Picture, name: str, clip: str):
 
 
 def _scale(axis: Axis, start: float, end: float):
-    """Return the function from an axis's values to px; NaN for values without a logarithm on a logarithmic axis."""
+    """Return the function from an axis's values to px; on a logarithmic axis, NaN where there is no logarithm."""
     place = np.log10 if axis.log else np.asarray
     low, high = (float(place(value)) for value in (axis.least, axis.most))
     return lambda values: start + (place(values) - low) / ((high - low) or 1.0) * (end - start)
@@ -130,7 +130,7 @@ def _mark(one: Series, x: float, y: float) -> str:
 
 
 def words(x: float, y: float, text: str, colour: str = TEXT, anchor: str = "start", size: int = 12, weight: int = 400):
-    """Return an SVG text element at (x, y), px."""
+    """Return an SVG text element at (x, y) in px."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" text-anchor="{anchor}" '
         f'fill="{colour}">{escape(text)}</text>'

@@ -22,7 +22,7 @@ ENDS: dict[str, Status] = {"finished": "finished", "diverged": "finished", "canc
 
 @dataclass(frozen=True)
 class JobState:
-    """The state of a job.
+    """The state of a job, as the pool reports it.
 
     curve has seconds, step, samples, loss; tried has seconds, loss, accuracy (see experiments.runs.progress.Progress).
     `folder` is the stored run. Every finished job has one (a diverged job counts as finished, and has a `message`), and

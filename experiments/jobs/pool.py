@@ -141,7 +141,7 @@ class Pool:
             return job.name
 
     def has_other_readers(self, owner: str) -> bool:
-        """Return True if a job of another reader is waiting or running."""
+        """True if a job of another reader is waiting or running."""
         with self._lock:
             return any(job.readers - {turns.reader(owner)} for job in [*self._queue, *self._running])
 

@@ -57,7 +57,7 @@ class Turns:
         self.served: dict[str, int] = {}  # the last round in which a reader had a turn, if it is not over
 
     def order(self, waiting: Sequence[J], running: Iterable[Waiting] = ()) -> list[J]:
-        """Return the jobs in the order of their turns; the argument has them in the order of submission."""
+        """Return the `waiting` jobs, which are in order of submission, in the order of their turns."""
         before = Counter(name for job in running for name in job.readers)  # jobs that this reader submitted before it
         queued: Counter[str] = Counter()
         turns = {}

@@ -54,7 +54,7 @@ class Layers:
         self.activations: list[int] = []
 
     def times(self, batch: tuple, lap: Callable[[], float]) -> tuple[list[float], list[float]]:
-        """Return (forward, backward) times of all layers, s; lap() returns the time since its last call."""
+        """Return (forward, backward) times of all layers, in s; lap() returns the time since its last call."""
         x, target = batch
         saved, forward, self.activations = [], [], []
         backward: list[float] = []

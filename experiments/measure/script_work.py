@@ -13,7 +13,7 @@ WARM_UP = 3  # steps
 
 
 class StepWork(NamedTuple):
-    """What a step does: (FLOPs, bytes, is slow) of each operation, and the numbers of views and Python calls."""
+    """What a step does: (FLOPs, bytes, 1 if slow) of each operation, and the numbers of views and Python calls."""
 
     operations: np.ndarray
     views: int

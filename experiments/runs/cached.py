@@ -30,7 +30,7 @@ def bound() -> float:
 
 
 def lifetime() -> float:
-    """Return how long an unused result stays, s; infinity if unset. Raise ValueError if it is not a number."""
+    """Return for how many seconds an unused result stays; infinity if unset. Raise ValueError if it is not a number."""
     return DAY * _number(AGE, "days, for example 90")
 
 

@@ -73,7 +73,7 @@ def largest(a: Run, b: Run) -> float:
 
 
 def tolerance(run: Run) -> float:
-    """Return the difference up to which two runs are equal up to rounding: half the digits of their numbers."""
+    """Return the relative difference that still counts as rounding: half the digits of the run's numbers."""
     return float(np.sqrt(np.finfo(run.experiment.precision).eps))
 
 

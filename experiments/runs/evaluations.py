@@ -85,7 +85,7 @@ def final(event_logs: Sequence[EventLog], results: Sequence, parameters: int) ->
 
 
 class ModelPart(NamedTuple):
-    """A part of a model."""
+    """The part of a model that one rank reports."""
 
     key: tuple[int, int]  # the same for replicas of a part
     where: slice | np.ndarray  # in the whole model

@@ -8,7 +8,7 @@ from tracing import HELD, Trace
 
 
 class Holdings:
-    """The memory of a run with the columns of tracing.MEMORY and a trace."""
+    """What the ranks of a run held: its table `memory`, with the columns of tracing.MEMORY, and its trace."""
 
     memory: dict[str, np.ndarray]
     trace: Trace

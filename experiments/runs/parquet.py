@@ -13,7 +13,7 @@ NONE: Mapping[str, str] = {}
 
 
 def write_table(folder: Path, table: str, columns: Mapping[str, str], values: Mapping[str, np.ndarray]) -> None:
-    """Write `columns`, names with their NumPy types, of `values` to a file in `folder`. Raise OSError if that fails."""
+    """Write the `columns` (name: NumPy type) of `values` to a file in `folder`. Raise OSError if that fails."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -116,7 +116,7 @@ class Run(Holdings):
         return {name: column[some] for name, column in self.measures.items() if name != "quantity"}
 
     def course(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return (steps, values) of one quantity, values averaged over the ranks that measured in a step."""
+        """Return (steps, values) of one quantity, each value the mean over the ranks that measured it in that step."""
         rows = self.measurements(quantity)
         steps, place = np.unique(rows["step"], return_inverse=True)
         return steps, np.bincount(place, rows["value"]) / np.bincount(place)

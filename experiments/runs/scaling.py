@@ -76,7 +76,7 @@ def batch_per_worker(experiment: Experiment, samples: int) -> int:
 
 
 def _reached(run: Run, target: float) -> bool:
-    """Return True if a rank's mean loss reached the target, which ends the run."""
+    """True if a rank's mean loss reached the target, which ends the run."""
     rank, loss = run.losses["rank"], run.losses["loss"]
     last = [loss[rank == one][-RECENT:] for one in np.unique(rank)]
     return any(len(some) == RECENT and some.mean() <= target for some in last)

@@ -74,7 +74,7 @@ def _values(run: ScriptRun) -> dict[str, Values]:
 
 
 def _common_rows(a: Values, b: Values) -> tuple[Values, Values]:
-    """Return the first rows of each rank, as many as both have."""
+    """Return both, cut to the rows that they have in common: for each rank, the first ones, as many as both have."""
     ranks = 1 + max(int(values["rank"].max(initial=0)) for values in (a, b))
     counts = [np.bincount(values["rank"], minlength=ranks) for values in (a, b)]
     common = np.minimum(*counts)
@@ -111,7 +111,7 @@ def printed_difference(a: ScriptRun, b: ScriptRun) -> tuple[int, str | None, str
 
 
 def longer_waits(a: ScriptRun, b: ScriptRun) -> list[WaitFor]:
-    """Return the waits that are longer in `b` than in `a`, with the extra time summed over ranks, the largest first."""
+    """Return the waits that are longer in `b` than in `a`, with the extra time summed over ranks, largest first."""
     before = {(wait.culprit, wait.what, wait.line): wait.seconds for wait in a.summary.waits}
     found = []
     for wait in b.summary.waits:

@@ -131,7 +131,7 @@ def _begun(root: Path) -> tuple[Path, int | None]:
 
 
 def _lock(folder: Path, wait: bool) -> int | None:
-    """Return a descriptor that locks `folder`, or None without such locks. Raise BlockingIOError if it is locked."""
+    """Return a descriptor that locks `folder`, or None where locking is impossible. Raise BlockingIOError if locked."""
     if fcntl is None:
         return None
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -61,7 +61,7 @@ def save_somewhere(run: Run | ScriptRun, root: str | Path) -> tuple[Path, str]:
 
 
 def elsewhere() -> list[Path]:
-    """Return this user's run folders in the temporary folder, the latest first."""
+    """Return this user's run folders in the temporary folder, newest first."""
     found = []
     for root in Path(tempfile.gettempdir()).glob(f"{ELSEWHERE}*"):
         with contextlib.suppress(OSError):
@@ -158,7 +158,7 @@ def find(text: str, root: str | Path) -> Path:
 
 
 def recent(root: str | Path) -> list[Path]:
-    """Return the run folders below `root`, the latest first."""
+    """Return the run folders below `root`, newest first."""
     try:
         folders = [path for path in Path(root).iterdir() if not path.name.startswith(".") and _is_run(path)]
     except OSError:

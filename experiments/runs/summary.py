@@ -36,7 +36,7 @@ _RECENT = 20
 
 
 def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, Any]:
-    """Return plain values: int, float, str, or None for a figure that does not exist (accuracy, R², staleness).
+    """Return the figures as int, float or str, or None for those that do not exist (accuracy, R², staleness).
 
     `wall` is how long the run took, s; `per_epoch` is a worker's steps per epoch, if known.
     """

@@ -351,7 +351,7 @@ class Experiment(Knobs):
             raise ValueError(f"batch has no effect: a step of {self.algorithm} uses all samples; remove --batch.")
 
     def refuse_idle_changes(self, given: Mapping[str, Any]) -> None:
-        """Raise ValueError as `refuse_idle` does, except for default values.
+        """Raise ValueError as `refuse_idle` does, but allow values that are the default.
 
         Used for JSON and links, which may list every setting. A batch is not refused, because recorded links contain
         one.
@@ -484,12 +484,12 @@ def real_defaults(cluster: str | None) -> dict[str, Any]:
 
 
 def settings_of(algorithm: str, compression: str, workload: str) -> tuple[type[Knobs], type[Knobs], type[Knobs]]:
-    """Return the classes of settings of these three. Raise ValueError if one of them does not exist."""
+    """Return the settings classes of these three modules. Raise ValueError if one of them does not exist."""
     return algorithms.find(algorithm).Settings, coding_settings(compression), workloads.find(workload).Settings
 
 
 def coding_settings(compression: str) -> type[Knobs]:
-    """Return the class of a compression's settings; an empty one for "none"."""
+    """Return a compression's settings class; an empty one for "none"."""
     return Knobs if compression == "none" else compressions.find(compression).Settings
 
 

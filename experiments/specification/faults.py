@@ -57,7 +57,7 @@ class PausedRanks(FaultSetting):
 
 
 class LostRanks(FaultSetting):
-    """Ranks that are lost, with the times of loss and return (s, s; inf for never): "3:0.4" or "3:0.4-0.6"."""
+    """Ranks that are lost, with the times of loss and return (in s, inf for never): "3:0.4" or "3:0.4-0.6"."""
 
     name, parse, spell = "crash", staticmethod(parse_crash), staticmethod(spell_crash)
 

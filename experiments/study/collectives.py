@@ -121,7 +121,7 @@ def _cost(name: str, ranks: int, nbytes: float, network: Network) -> AllReduceCo
 
 
 def _timed(name: str, ranks: int, nbytes: float, network: Network) -> tuple[float, float]:
-    """Return the time of an all-reduce, s, and the bytes sent by the rank that sends most."""
+    """Return the time of an all-reduce in s, and the bytes sent by the rank that sends most."""
     if name != "double_tree":
         return _simulated(name, ranks, nbytes, network, _pieces(name, ranks, network))
     chunks, full = trees.chunks_of(ranks, nbytes), FULL * (ranks - 1).bit_length()

@@ -64,7 +64,7 @@ HELD = {
 
 @dataclass(frozen=True)
 class Request:
-    """What a reader asks for. Planning it raises ValueError for unknown names."""
+    """The model, cluster, batch and precision to plan for. `find_layouts` raises ValueError for unknown names."""
 
     model: str = "llama-3-8b"  # a preset, the path of a Hugging Face config.json, or what to call `config`
     gpus: int = 64
@@ -79,7 +79,7 @@ class Request:
 
 @dataclass(frozen=True)
 class LayoutAnswer:
-    """The layouts for a request, the fastest first. `notes` are sentences to show with them."""
+    """The layouts for a request, fastest first. `notes` are sentences to show with them."""
 
     request: Request
     model: LanguageModel
@@ -141,7 +141,7 @@ def read_model(name: str) -> LanguageModel:
 
 
 def read_config(text: str, name: str) -> LanguageModel:
-    """Return the model that the `text` of a config.json describes. Raise ValueError, naming `name`, if it does not."""
+    """Return the model that the `text` of a config.json describes. Raise ValueError, naming `name`, if it fails."""
     try:
         config = json.loads(text)
     except (ValueError, RecursionError):
@@ -252,7 +252,7 @@ def layout_text(found: Found, i: int) -> str:
 
 
 def step_parts(found: Found, i: int = 0) -> list[dict[str, str]]:
-    """Return the parts of a step as rows to print, the longest first."""
+    """Return the parts of a step as rows to print, longest first."""
     parts = parts_of(found.time, i)
     whole = sum(parts.values())
     return [
@@ -263,7 +263,7 @@ def step_parts(found: Found, i: int = 0) -> list[dict[str, str]]:
 
 
 def memory_parts(found: Found, i: int = 0) -> list[dict[str, str]]:
-    """Return what a GPU holds as rows to print, the largest first."""
+    """Return what a GPU holds as rows to print, largest first."""
     held = {name: float(np.asarray(getattr(found.memory, name))[i]) for name in HELD}
     total = float(found.memory.total[i])
     rest = total - sum(held.values())
@@ -282,7 +282,7 @@ def parts_of(time: StepTime, i: int) -> dict[str, float]:
 
 
 def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | None = None) -> list[str]:
-    """Return sentences about the best layout: its error, its plateau, the next best, and the cost of these tokens."""
+    """Return sentences about the best layout: its error, its plateau, the next best, and the cost of `tokens`."""
     found, told = answer.found, list(answer.notes)
     if not len(found):
         return [*told, _too_large(answer)]

@@ -105,7 +105,7 @@ def profile_text(profile: Profile) -> str:
 
 
 def stage_times(profile: Profile, plan: Partition) -> list[tuple[float, float]]:
-    """Return (forward, backward) of each stage, s."""
+    """Return the (forward, backward) times of each stage, in s."""
     parts = [slice(stage.first, stage.last + 1) for stage in plan.stages]
     return [(sum(profile.forward[part]), sum(profile.backward[part])) for part in parts]
 

@@ -52,7 +52,7 @@ class Beginning:
 def lines(
     pair: tuple[str, str], names: Sequence[str], jobs: int, tell: Callable[[str], None]
 ) -> Iterator[tuple[str, Rate]]:
-    """Yield (algorithm, line) of one workload and model as searches end, for all algorithms that can run on it."""
+    """Yield (algorithm, line of the table) as searches end, for each algorithm that can run on the workload."""
     tell(f"{' '.join(pair)}: one run of each")
     with get_context("spawn").Pool(jobs, _one_thread) as pool:
         begun = dict(zip(names, pool.imap(_begin, [(name, *pair) for name in names]), strict=True))
@@ -134,7 +134,7 @@ def fewer(experiment: Experiment) -> list[Experiment]:
 
 
 def more(experiment: Experiment) -> list[Experiment]:
-    """Return the experiment with 6, 8 and 16 workers, or with every number above 4 that can run if 16 cannot."""
+    """Return the experiment with 6, 8 and 16 workers or, if 16 cannot run, with every number above 4 that can."""
     most = with_workers(experiment, MORE[-1:])
     return [*with_workers(experiment, MORE[:-1]), *most] if most else with_workers(experiment, range(FEW + 1, MORE[-1]))
 

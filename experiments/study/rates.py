@@ -82,7 +82,7 @@ class Search:
             number = best
 
     def best(self, start: int) -> int:
-        """Return the rung with the lowest loss, climbing from rung `start` with the first seed, and then on with all.
+        """Return the rung with the lowest loss, climbing from rung `start`: with the first seed, and then with all.
 
         If these cannot decide, `seeds` become those of SECOND_LOOK.
         """
@@ -155,7 +155,7 @@ def job_spec(experiment: Experiment) -> JobSpec:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-    """Search, and return the folder of the result. Raise ValueError if the experiment cannot run, or diverges."""
+    """Search, and return the folder of the result. Raise ValueError if the experiment cannot run or always diverges."""
     experiment = Experiment.of(values["experiment"])
     check(experiment)
     done = itertools.count(1)

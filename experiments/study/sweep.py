@@ -17,10 +17,10 @@ MAX_RUNS = 1000  # limit for one sweep
 def grid(
     experiment: Experiment, axes: Mapping[str, Iterable[Any]], global_batch: int | None = None
 ) -> list[Experiment]:
-    """Return the experiments of every combination of the axes' values. A `global_batch` is divided evenly among
-    workers.
+    """Return an experiment for every combination of the values in `axes`.
 
-    Raise ValueError, before anything runs, if one of them cannot run, or if an axis has no effect in any of them.
+    A `global_batch` is divided evenly among workers. Raise ValueError, before anything runs, if one of the
+    experiments cannot run, or if an axis has no effect in any of them.
     """
     combinations = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     if len(combinations) > MAX_RUNS:

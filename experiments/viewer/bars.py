@@ -23,7 +23,7 @@ STOPS = 4  # labels on the axis, besides 0
 
 @dataclass(frozen=True)
 class Part:
-    """One part of all bars: a value per rank, its text, colour and hatching."""
+    """One part of every bar: a value per rank, its text, colour and hatching."""
 
     name: str
     values: np.ndarray

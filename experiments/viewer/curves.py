@@ -82,13 +82,13 @@ def mean(lines: Sequence[Line]) -> Line:
 
 
 def time_to_loss(run: Run, loss: float) -> float:
-    """Return the time, s, of the first report with a held-out loss of at most `loss`; NaN if there was none."""
+    """Return the time in s of the first report with a held-out loss of at most `loss`; NaN if there was none."""
     there = np.flatnonzero(run.evaluations["loss"] <= loss)
     return float(run.evaluations["seconds"][there[0]]) if len(there) else np.nan
 
 
 def step_time(run: Run) -> float:
-    """Return the median time between consecutive mini-batches of a rank, s; NaN if no rank had two."""
+    """Return the median time between consecutive mini-batches of a rank, in s; NaN if no rank had two."""
     order = np.lexsort([run.losses["seconds"], run.losses["rank"]])
     same = np.diff(run.losses["rank"][order]) == 0
     between = np.diff(run.losses["seconds"][order])[same]

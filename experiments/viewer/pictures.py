@@ -105,7 +105,7 @@ class Axis:
 
 
 class Arrival(NamedTuple):
-    """The time at which a run reaches the finish, s; NaN if it does not."""
+    """The time at which a run reaches the finish, in s; NaN if it does not."""
 
     name: str
     colour: str

@@ -40,7 +40,7 @@ def heats(shown: Sequence[Shown]) -> list[tuple[Run, Run]]:
 
 
 def arrivals(shown: Sequence[Shown], target: float) -> list[Arrival]:
-    """Return when each method reaches the held-out loss `target`, the earliest first.
+    """Return when each method reaches the held-out loss `target`, earliest first.
 
     With several seeds, this is the mean of their arrivals, and NaN unless all of them arrive.
     """
@@ -79,7 +79,7 @@ def _of_one(shown: Sequence[Shown], target: float, goal: str) -> str:
 
 
 def _of_many(shown: Sequence[Shown], goal: str, times: np.ndarray) -> str:
-    """Return the verdict on several seeds, whose arrivals are `times`, (seeds, 2) s."""
+    """Return the verdict on several seeds with the arrivals `times`, (seeds, 2), in s."""
     known, names = np.where(np.isnan(times), np.inf, times), [_method(one) for one in shown]
     ahead = known * (1 + DEAD_HEAT) < known[:, ::-1]
     wins, seeds = ahead.sum(axis=0), len(times)

@@ -110,7 +110,7 @@ def aftermath(run: Run, names: list[str]) -> Trace:
 
 
 def _events(run: Run, names: list[str]) -> Iterator[tuple[Flag, str]]:
-    """Yield (flag, label in the list of windows or ""), the most important first.
+    """Yield (flag, label in the list of windows or ""), most important first.
 
     Labels have the planned times, like the headline, although a rank stops only between two operations.
     """
@@ -148,7 +148,7 @@ def _step_starts(trace: Trace) -> np.ndarray:
 
 
 def _median_step(run: Run, steps: np.ndarray) -> float:
-    """Return the median time of a step, s."""
+    """Return the median time of a step, in s."""
     step = curves.step_time(run)
     if np.isfinite(step) and step > 0:
         return step
@@ -156,7 +156,7 @@ def _median_step(run: Run, steps: np.ndarray) -> float:
 
 
 def _width(trace: Trace, starts: np.ndarray, steps: np.ndarray) -> float:
-    """Return the width of a window of READABLE spans per lane, or of two steps if that is wider, s."""
+    """Return the width, in s, of a window of READABLE spans per lane, or of two steps if that is wider."""
     n = READABLE * trace.ranks
     readable = float(np.median(starts[n:] - starts[:-n]))
     both = 2 * float(np.median(np.diff(steps))) if len(steps) > 1 else 0.0

@@ -178,7 +178,7 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
 
 
 def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> dict[str, float]:
-    """Return the time that ranks waited for other reasons, s, by reason: {"caused by 3 others, 2 to 5 % each": 0.12}.
+    """Return the time in s that ranks waited for other reasons: {"caused by 3 others, 2 to 5 % each": 0.12}.
     A reason that is due to a single rank names it.
     """
     total, left = totals.sum(), totals.sum() - sum(shares[name] for name in told)

@@ -94,12 +94,12 @@ def flops(value: float, error: float | None = None) -> str:
 
 
 def rate(value: float) -> str:
-    """Return bytes per second: "1.17 GB/s"."""
+    """Return a rate in bytes per second: "1.17 GB/s"."""
     return f"{size(value)}/s"
 
 
 def count(value: float, error: float | None = None) -> str:
-    """Return a whole number in groups of three: "12,800"."""
+    """Return a whole number with its digits in groups of three: "12,800"."""
     return plus_minus(value, error, "{:,.0f}".format) if math.isfinite(value) else "-"
 
 
@@ -131,19 +131,19 @@ def about(value: float) -> str:
 
 
 def percent(value: float, error: float | None = None, decimals: int | None = None) -> str:
-    """Return a fraction as per cent: 0.9306 is "93.1 %"; with `decimals`, value and error have that many."""
+    """Return a fraction as a percentage: 0.9306 is "93.1 %"; with `decimals`, value and error have that many."""
     if not math.isfinite(value):
         return "-"
     return f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format, decimals)} %"
 
 
 def share(value: float) -> str:
-    """Return a fraction in whole per cents: 0.7561 is "76 %"."""
+    """Return a fraction as a whole percentage: 0.7561 is "76 %"."""
     return f"{100 * value:.0f} %"
 
 
 def percents(parts: Sequence[float]) -> list[str]:
-    """Return shares of a total as whole per cents that add up to 100: 1, 1 and 1 are "34 %", "33 %" and "33 %".
+    """Return shares of a total as whole percentages that add up to 100: 1, 1 and 1 are "34 %", "33 %" and "33 %".
 
     All are rounded down; then those that lost most are rounded up instead (largest remainder).
     """
@@ -167,7 +167,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def updates(value: float, error: float | None = None) -> str:
-    """Return staleness: "3.1 updates"."""
+    """Return a staleness with its unit: "3.1 updates"."""
     written = plus_minus(value, error, number)
     return f"{written} update{'s' * (written != '1')}"
 

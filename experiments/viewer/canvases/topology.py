@@ -32,7 +32,7 @@ class Machines(NamedTuple):
 
 
 def machines(run: Run | ScriptRun) -> Machines:
-    """Return the places of a run's machines, their wires, and the memory that they hold.
+    """Return the places of a run's machines, the wires between them, and their memory over time.
 
     Header: shape, names, of (the machine of each rank), x and y from -1 to 1, servers (number of machines that are
     servers), wires (pairs of machines), ports (whether messages pass the machines' ports one after the other), memory
