@@ -1,4 +1,4 @@
-"""Grades gradients that travel in buckets: each test is one point."""
+"""Tests that grade gradients in buckets: each is one point."""
 
 import pytest
 import torch
@@ -47,7 +47,7 @@ def train_on_ranks(run, wrap, steps=STEPS):
 
 
 def train_in_buckets(homework, run, steps=STEPS):
-    """Train with the homework. Return the outcome and the modules. Fail if nothing is sent."""
+    """Train with the homework's `Bucketed`. Return the outcome and the modules. Fail if nothing is sent."""
 
     def wrap(module):
         model = homework.Bucketed(module, BUCKET)
@@ -59,7 +59,7 @@ def train_in_buckets(homework, run, steps=STEPS):
 
 
 def without_overlap(module):
-    """Run the same training with one all-reduce after backward."""
+    """Return the module, and a `finish` that averages all gradients in one all-reduce after backward."""
 
     def finish():
         flat = torch.cat([p.grad.flatten() for p in module.parameters()])
@@ -72,7 +72,7 @@ def without_overlap(module):
 
 
 def exposed(outcome):
-    """Return the time per step in which the last rank does not compute, in s."""
+    """Return the longest time per step that a rank spends communicating or waiting, in s."""
     return float((outcome.summary.communicate + outcome.summary.wait).max()) / STEPS
 
 

@@ -1,4 +1,4 @@
-"""Grades data-parallel training by hand: each test is one point."""
+"""Tests that grade data-parallel training by hand: each is one point."""
 
 import torch
 from torch import nn
@@ -32,7 +32,7 @@ def backward(model, x, y):
 
 
 def train(homework, run, rows, steps, eager, lr=LR, seeds=(0,) * RANKS):
-    """Return what `simulate` does for `train` of the homework, and the models of all ranks after it."""
+    """Run the homework's `train` on all ranks. Return the outcome and the trained models."""
     models, batches = [build(seed) for seed in seeds], draw(rows, steps)
     return run(lambda rank: homework.train(models[rank], batches[rank], lr), RANKS, eager=eager), models
 

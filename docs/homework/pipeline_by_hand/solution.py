@@ -44,7 +44,7 @@ class Passes:
 
 
 def gpipe(stage, count, shape, inputs=None, targets=None, loss=None):
-    """Compute the gradients of a model, of which this rank has one stage: all forwards, then all backwards."""
+    """Compute the gradients of a model, one stage of which is on this rank: all forwards, then all backwards."""
     passes = Passes(stage, count, shape, inputs, targets, loss)
     for k in range(count):
         passes.forward(k)

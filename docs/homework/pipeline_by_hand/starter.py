@@ -5,7 +5,7 @@ import torch.distributed as dist
 
 
 def gpipe(stage, count, shape, inputs=None, targets=None, loss=None):
-    """Compute the gradients of a model of which this rank has one stage: all forwards, then all backwards.
+    """Compute the gradients of a model, one stage of which is on this rank: all forwards, then all backwards.
 
     `stage` is a module. The batch is `count` micro-batches of equal size: the first rank has them as the list `inputs`.
     The last rank has their `targets`, also a list, and `loss(output, target)`, the mean over a micro-batch. A stage
