@@ -87,7 +87,7 @@ def bytes_against_loss(run):
 
 
 def losses(rows, codec):
-    """Return the losses of one codec, from many bytes to few."""
+    """Return the losses of one codec, from the most bytes to the fewest."""
     return [row["loss"] for row in rows if row["codec"].startswith(codec)]
 
 

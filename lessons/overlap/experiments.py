@@ -501,7 +501,7 @@ def compute_per_byte(run):
 
 
 def part(rows, quantity, kind):
-    """Return the fraction of a quantity that the layers of a kind have."""
+    """Return the fraction of a quantity that is in layers of this kind."""
     return sum(row[quantity] for row in rows if row["layer"].startswith(kind)) / sum(column(rows, quantity))
 
 

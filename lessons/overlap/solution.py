@@ -1,4 +1,4 @@
-"""The best plan of the exercise on overlap: for each k, the buckets of the last k layers that finish first."""
+"""The best plan for the exercise on overlap: for each k, the buckets of the last k layers that finish first."""
 
 
 def plan(layers, network):

@@ -187,7 +187,7 @@ def _least(rows, stages):
 )
 def stability(run):
     """A bowl without noise and gradients of a fixed age: the largest of 200 rates that does not diverge; they are half
-    a percent apart, and with momentum and a delay two percent.
+    a percent apart, or two percent with momentum and a delay.
 
     In a pipeline the delay is 2(S-1-s) on stage s for the pipelines of 1993 and 2012, 2(S-1-s) + 1 for PipeMare and
     S-1-s for 1F1B. Rate r on curvature h is rate r h on curvature 1, so one bowl with 200 curvatures tries all rates at

@@ -26,7 +26,7 @@ class Update(NamedTuple):
     loss: float
     met: np.ndarray  # weights that its forward read
     newest: np.ndarray  # weights that its backward reads without a stash, and that it changes
-    g: np.ndarray  # the gradient that it is used as
+    g: np.ndarray  # the gradient that the update applies
 
 
 def updates(

@@ -11,7 +11,7 @@ NAMES = {"GPipe": "gpipe", "1F1B": "1f1b"}
 
 
 def cut(run, machines: int, then: str) -> str:
-    """Return the speed-up of machines that hold a part of the model each, relative to one that holds all of it."""
+    """Return the speed-up of machines that each hold a part of the model, relative to one that holds all of it."""
     if "nobody waits" in then:
         speed = simulate(lists("pipedream", machines, 1000), COSTS).throughput * (COSTS["F"] + COSTS["B"]) * machines
     elif "as long as" in then:

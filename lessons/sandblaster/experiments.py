@@ -46,8 +46,8 @@ def shares_of_a_batch(run):
     """Digits, 8 workers, one of them `slowed` times slower; the time of one pass over all images, on a network that
     takes no time. `work`: portions computed, relative to the portions of the batch.
 
-    A small portion has 23 images here. Its gradient is as long as that of a large one, and has to be summed as well,
-    and so few images use a processor less efficiently. That is what small portions cost even if no worker is slow.
+    A small portion has 23 images here. Its gradient is as long as that of a large one and has to be summed as well, and
+    a few images use a processor less efficiently than many. That is what small portions cost even if no worker is slow.
     """
     workers, ways = 8, {"one each": (1, False), "eight each": (8, False), "eight each, backups": (8, True)}
     for slowed in (1, 3, 30):

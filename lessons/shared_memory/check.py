@@ -146,7 +146,7 @@ class WatchedVector:
         place = places(where)
         if np.isnan(self._known[place]).any():
             raise SolutionError("a coordinate was written that this thread has never read.")
-        self.inner.add(np.zeros_like(values), where)  # its time
+        self.inner.add(np.zeros_like(values), where)  # takes the time of a write
         memory, seen = self.inner.vector, self._seen
         seen.written += len(values)
         seen.lost += int((seen.versions[place] != self._versions[place]).sum())

@@ -44,7 +44,7 @@ def best_bound(run, times: str) -> str:
     seconds = [until_it_reads(run, times, bound)[0] for bound in (0, 1, 16)]
     if max(seconds) < 1.6 * min(seconds):
         return "all one"
-    return ("none", "one", "far")[seconds.index(min(seconds))]  # of which only the last is a choice
+    return ("none", "one", "far")[seconds.index(min(seconds))]  # of these, the quiz offers only the last
 
 
 def divided(run, workers: int, rule: str) -> str:

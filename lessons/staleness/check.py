@@ -17,7 +17,7 @@ from lessons.staleness.experiments import BOWL, HEAVY, slow, time_of
 
 SERVER = 0
 SIZES = 100_000, 160_000  # parameters: so many that everything else in a process is small
-FAST = "1e-5:1e12:0"  # latency in s and bytes/s: vectors take no time, as short ones do elsewhere
+FAST = "1e-5:1e12:0"  # latency in s and bytes/s: vectors take no time, like short ones elsewhere
 POINTS = {
     "every gradient is applied as it arrives": 2,
     "no worker is answered before the bound allows it": 3,

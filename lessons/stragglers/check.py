@@ -19,7 +19,7 @@ from tracing import COMPUTE, WAIT
 
 SERVER = 0
 SIZES = 100_000, 160_000  # parameters: so many that everything else in a process is small
-FAST = "1e-5:1e12:0"  # latency in s and bytes/s: vectors take no time, as short ones do elsewhere
+FAST = "1e-5:1e12:0"  # latency in s and bytes/s: vectors take no time, like short ones elsewhere
 POINTS = {
     "every update is the mean of the first gradients of its step": 4,
     "it takes no longer than it must": 3,

@@ -82,7 +82,7 @@ def _plans(rows, precision):
     return column(rows, "plan", model="VGG-16", precision=PRECISIONS[precision])
 
 
-# many
+# many nodes
 
 
 NODES = (2, 8, 32, 128, 512)

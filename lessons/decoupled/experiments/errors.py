@@ -80,7 +80,7 @@ def alignment(run):
 
 
 def angle(run, steps, direct, hidden=True):
-    """Return the angle between a step and the gradient after this many steps, in degrees, the mean of three steps.
+    """Return the angle between a step and the gradient after this many steps, averaged over three steps, in degrees.
 
     It is that of the two hidden layers together, or of the last layer.
     """
