@@ -1,4 +1,6 @@
-"""The page that plans the training of a language model: the fastest layouts on a cluster, and how good they are."""
+"""The page that plans the training of a language model: the fastest layouts on a cluster, and how accurate its
+predictions are.
+"""
 
 from urllib.parse import urlencode
 

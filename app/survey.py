@@ -124,7 +124,7 @@ def _costs(model: survey.Model, cluster: survey.Cluster) -> None:
 
 
 def _numbers(rows: list[dict]):
-    """Return the table in numbers that sort numerically and are formatted like all others on this page."""
+    """Return the table as numbers, which sort numerically and are formatted like all others on this page."""
     value = {quantity: f"{quantity} value" for quantity in survey.QUANTITIES}
     columns = WIDTHS["numbers"]
     lines = frame([{name: survey.in_one_cell(row[value.get(name, name)]) for name in columns} for row in rows])
@@ -135,7 +135,7 @@ def _numbers(rows: list[dict]):
 
 
 def _formulas(rows: list[dict], shown: str = "formulas") -> list[dict]:
-    """Return the table in formulas, with a dash where words explain why there is none."""
+    """Return the table as formulas, with a dash where words explain why there is none."""
 
     def cell(row: dict, name: str) -> str:
         return NONE if row.get(f"{name} value", 0) is None else survey.in_one_cell(row[name])

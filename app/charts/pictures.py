@@ -181,7 +181,7 @@ def most(values: np.ndarray) -> np.ndarray:
 
 
 def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
-    """Describe the rank that sends or receives most, "worker 1 sends most, 20 MB", or how many tie."""
+    """Describe which rank sends or receives most: "worker 1 sends most, 20 MB"; or how many tie."""
     ties, size = most(sizes), units.size(sizes.max())
     if len(ties) == 1:
         return f"{names[ties[0]]} {verb}s most, {size}"

@@ -146,7 +146,7 @@ def by_rank(shown: list[Shown]) -> go.Figure:
 
 
 def rank_series(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return (ranks, mean, maximum) of staleness, versions and measurements that 2 to RANKS ranks recorded.
+    """Return (ranks, mean, maximum) of each quantity that 2 to RANKS ranks recorded, such as staleness.
 
     The keys are titles with units: "staleness, updates".
     """

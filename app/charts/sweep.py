@@ -30,7 +30,7 @@ def overlaid(shown: list[Shown], axis: str, log: bool, most: float, top: float) 
 
 
 def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str, word: str) -> go.Figure:
-    """Draw a figure of the summary as a bar for each run; a diverged run has a word in place of its loss."""
+    """Draw a figure of each run's summary as a bar; a diverged run has a word in place of its loss."""
     known = [final_figure(s.run.status, s.run.summary, figure) for s in shown]
     gone = [s.run.status == DIVERGED and figure in LAST for s in shown]
     values = np.array(

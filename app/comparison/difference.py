@@ -109,7 +109,7 @@ def comparable(before: Experiment, now: Experiment) -> bool:
 
 
 def same_model(*runs: Run) -> bool:
-    """Return True if all ended with the same parameters, bit for bit."""
+    """Return True if all runs ended with the same parameters, bit for bit."""
     weights = {run.summary.get("weights") for run in runs}
     return len(weights) == 1 and None not in weights
 
@@ -137,7 +137,7 @@ def may_be_chance(before: Run, now: Run) -> bool:
 
 
 def learned_alike(before: Run, now: Run, axis: str = "step") -> bool:
-    """Return True if their training losses, plotted against this axis, look like a single curve."""
+    """Return True if both runs' training losses, plotted against this axis, look like a single curve."""
     if not comparable(before.experiment, now.experiment):
         return False
     (_, one), (_, other) = (curves.training(run, axis) for run in (before, now))

@@ -42,7 +42,7 @@ def offer(before: Shown | None, own: Shown) -> None:
 
 
 def find_changes(before: Run, now: Run) -> dict[str, Changes]:
-    """Return, by switch, the changes that make two runs even in that respect; impossible ones are left out."""
+    """Return, for each switch, the changes that even out two runs in that respect; impossible ones are left out."""
     was, has = before.experiment, now.experiment
     if {was.cluster, has.cluster} != {"simulated"}:
         return {}

@@ -37,7 +37,7 @@ def draw_outcomes(one: Control, shown: list[Shown], stops: list, alike: bool) ->
 
 
 def _scaled(shown: list[Shown], stops: list[int]) -> None:
-    """Draw time per step, speed-up and efficiency over the number of workers."""
+    """Draw time per step, speed-up and efficiency against the number of workers."""
     loss = _common(shown)
     told = _scaling(shown, stops, loss)
     pictures = (

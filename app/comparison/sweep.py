@@ -119,7 +119,7 @@ def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:
 
 
 def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
-    """Draw the losses in one picture and as small multiples, what the runs have in common, and which failed."""
+    """Draw the losses, in one picture and as small multiples; say what the runs have in common, and which failed."""
     shown, stops = [], []
     found = {
         session.load(str(state.folder)).experiment.settings.get("learning_rate") for _, state in made if state.folder

@@ -133,7 +133,7 @@ def is_beside_the_question(before: Experiment, now: Experiment) -> bool:
 
 
 def show_answer(run: Run) -> None:
-    """Show the answer to the question that belongs to this run, and how many pins its comparison replaced."""
+    """Show the answer to the question that belongs to this run, and say how many pins its comparison replaced."""
     if question := find_answer(run.experiment):
         choice = st.session_state.get("chosen_question")
         gone = choice.unpinned if choice and choice.key == run.experiment.key() else 0
@@ -146,7 +146,7 @@ def show_answer(run: Run) -> None:
 
 
 def number_to_show() -> int:
-    """Return a serial number of the question or answer on the page, which changes with each; 0 if there is none."""
+    """Return the serial number of the question or answer on the page, each of which has its own; 0 if there is none."""
     state = st.session_state
     if _question():
         return state.question_number

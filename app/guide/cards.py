@@ -114,7 +114,7 @@ def send_less(mine: Experiment, _seconds: float) -> CardRuns | None:
 
 
 def _waiting(run: Run, ranks: Iterable[int]) -> float:
-    """Return the share of their time that these ranks waited."""
+    """Return the share of their time that these ranks spent waiting."""
     busy = run.trace.busy()[[*ranks]]
     return float(busy[:, KINDS.index("wait")].sum() / busy.sum())
 

@@ -18,8 +18,8 @@ from experiments.specification.experiment import Experiment
 
 
 class AskedCard(NamedTuple):
-    """The card with this number, which asks about a `trial`. `mine` is the reader's experiment, whose run takes
-    `seconds`; the trial is about it if `own`, else about the standard one.
+    """A card that asks its question: `card` is its number, `trial` what it asks about. `mine` is the reader's
+    experiment, whose run takes `seconds`; the trial is based on it if `own`, else on the standard one.
     """
 
     card: int

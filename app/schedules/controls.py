@@ -15,7 +15,7 @@ IGNORED = "Not used with your own schedule: its lines determine the numbers of r
 
 
 def choose() -> dict[str, Plan]:
-    """Draw the widgets; return a plan for "a" and, if there is a second one, for "b". Show errors next to them."""
+    """Draw the widgets; return a plan for "a" and, if there is a second schedule, for "b". Show errors next to them."""
     names = {}
     names["a"] = _schedule("Schedule", "schedule_a", study.NAMES, "1f1b")
     _about(names["a"])
@@ -77,7 +77,9 @@ def _options(slot: str, name: str) -> dict:
 
 
 def _common(own: bool, alone: bool) -> dict:
-    """Draw the widgets that all schedules share, and the text of an `own` one, which sets the size if `alone`."""
+    """Draw the widgets that all schedules share and, for the reader's `own` schedule, its text, which sets the size if
+    `alone`.
+    """
 
     def number(name: str, label: str, key: str, step: float, off: bool = False):
         field, default = Plan.model_fields[name], Plan.model_fields[name].default

@@ -1,4 +1,4 @@
-"""Review: questions of all chapters come back with new numbers, those answered confidently but wrongly first."""
+"""Review: questions from all chapters come back with new numbers, those answered confidently but wrongly first."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""The text of a chapter, block by block. It continues after a prediction, or when the reader skips it."""
+"""The text of a chapter, block by block. It stops at each prediction until the reader answers or skips it."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ KEPT = {"persist_state": "session"}
 
 
 def show(chapter: Chapter) -> None:
-    """Show the text, part by part. It continues after a prediction, or when the reader skips it."""
+    """Show the text, part by part, up to the first prediction that the reader has neither answered nor skipped."""
     if not chapter.has_text:
         return _figures(chapter)
     with st.sidebar:
