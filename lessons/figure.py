@@ -33,9 +33,7 @@ from lessons.seeds import run_now as run_now
 
 @dataclass(frozen=True)
 class Figure:
-    """`question` for the reader, `source` in the literature, `claims`: sentence -> function that returns whether rows
-    show it.
-    """
+    """A figure: `question` for the reader, `source` in the literature, `claims` as sentence -> whether rows show it."""
 
     name: str
     question: str

@@ -19,7 +19,7 @@ from lessons.inventory import ConceptQuestion, Sitting
 
 @dataclass(frozen=True)
 class Student:
-    """One student's right answers before and after, out of `most`; None if the sitting is missing."""
+    """How many answers a student got right before and after, out of `most`; None if the sitting is missing."""
 
     name: str
     before: int | None

@@ -32,7 +32,7 @@ def grading_spec(chapter: str, source: str, name: str, seed: int, hints: tuple[s
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-    """Run the job and return the folder of its result. Raise ValueError if it is impossible."""
+    """Run the job and return the folder of its result. Raise ValueError if it cannot be done."""
     answer = _rerun(values["figure"], progress) if "figure" in values else _grade(**values)
     text = json.dumps(answer, ensure_ascii=False)
     return JobSpec(KIND, values).keep(root, lambda folder: (folder / "answer.json").write_text(text, "utf-8"))

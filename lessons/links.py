@@ -17,7 +17,7 @@ TARGETS = (
 
 
 def link_identifiers(text: str) -> str:
-    """Return Markdown with such identifiers as links; existing links stay as they are."""
+    """Return Markdown with arXiv numbers, DOIs and OpenReview identifiers as links; existing links stay as they are."""
     for pattern, target in TARGETS:
         text = re.sub(rf"(?<!\[){pattern.pattern}", lambda m, target=target: f"[{m[0]}]({target}{m[1]})", text)
     return text

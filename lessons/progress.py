@@ -129,7 +129,7 @@ def digest(text: str) -> str:
 
 
 def marks(report: dict[str, Any]) -> str:
-    """Return a report as text, without what varies when a solution is graded again on the same hidden cases."""
+    """Return a report as text, without the parts that vary when a solution is graded again on the same hidden cases."""
     earned = [[mark["name"], mark["points"], mark["earned"]] for mark in report["marks"]]
     return json.dumps([report["chapter"], report["seed"], report["score"], earned])
 

@@ -24,7 +24,7 @@ def read(folder: Path) -> dict[str, bytes]:
 
 
 def find(folder: Path, block: Timeline) -> bytes | None:
-    """Return a timeline's recorded frame, for the browser, in the chapter in `folder`; None if it is not recorded."""
+    """Return a timeline's recorded frame, for the browser, from the chapter in `folder`; None if it is not recorded."""
     return read(folder).get(block.experiment.query())
 
 

@@ -169,7 +169,7 @@ def _reference() -> str:
 
 
 def _described(node: ast.FunctionDef | ast.ClassDef) -> list[str]:
-    """Return a signature and docstring and, for a class, those of its methods."""
+    """Return the signature and docstring of a definition and, for a class, those of its methods."""
     text = _escaped_docstring(ast.get_docstring(node) or "")
     if isinstance(node, ast.FunctionDef):
         return [f"```python\n{_signature(node)}\n```", text]

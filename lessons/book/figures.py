@@ -59,7 +59,7 @@ def template_values(chapter: Chapter, name: str, page: PageData, settings: tuple
 
 
 def on_paper(chapter: Chapter) -> dict[str, Any]:
-    """Return a frame for each figure with a slider, with all stops in one picture, for printing."""
+    """Return a printable frame for each figure with a slider: one picture of all its stops."""
     frames = {}
     for name, one in chapter.golden.figures.items():
         if one.look.slider:

@@ -90,7 +90,7 @@ class Mutant:
 
     @property
     def lines(self) -> list[int]:
-        """The line numbers in the listing, from 1, of the wrong lines."""
+        """The numbers of the wrong lines in the listing, counted from 1."""
         return [number for number, line in enumerate(self.listing, 1) if any(text in line for text in self.at)]
 
     def choices(self, seed: int = 0) -> list[Mechanism]:

@@ -127,7 +127,7 @@ def _figures(companion, row: dict) -> str:
 
 
 def write_csv(rows: list[dict], file: Path) -> None:
-    """Write rows of the cost table to `file`, a list in one cell."""
+    """Write rows of the cost table to `file` as CSV, each list in one cell."""
     from lessons import survey as companion
 
     with file.open("w", newline="", encoding="utf-8") as out:

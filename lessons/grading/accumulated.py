@@ -29,7 +29,7 @@ class AccumulatedUpdates:
         self.models: list[np.ndarray] = []
 
     def task(self, comm, task) -> Restricted:
-        """Return the observed task for the rank of `comm`."""
+        """Return `task` for the rank of `comm`, with its calls observed."""
         w = task.start()
         if not self.models:
             self.models.append(w.copy())

@@ -124,7 +124,7 @@ class HostedRank:
 
     @staticmethod
     def _part(thing: Any, name: str, what: str) -> Any:
-        """Return `thing` if it has `what`, because a check may offer only part of a cluster or task."""
+        """Return `thing`. Raise SolutionError if it lacks `what`: a check may offer only part of a cluster or task."""
         if not hasattr(thing, what):
             raise SolutionError(f"there is no {name}.{what} in this exercise.")
         return thing

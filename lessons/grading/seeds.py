@@ -20,5 +20,5 @@ def experiment_seed(dice: random.Random) -> int:
 
 
 def unguessable(dice: random.Random) -> int:
-    """Return a seed for NumPy of BITS bits."""
+    """Return a seed for NumPy, BITS bits long."""
     return dice.getrandbits(BITS)

@@ -93,7 +93,7 @@ class Sheet:
 
     @cached_property
     def hints(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """(mark, hints in the order of STEPS), in the order of the marks."""
+        """Each mark with its hints, (mark, hints in the order of STEPS)."""
         return tuple((hint["mark"], tuple(hint["steps"])) for hint in self.notes.get("hint", ()))
 
     def hint(self, number: int, step: int) -> str:

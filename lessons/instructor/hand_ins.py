@@ -127,7 +127,7 @@ def from_work(name: str, file: str, content: bytes, chapter: str) -> HandIn:
 
 
 def of_work(path: PurePath) -> bool:
-    """Return whether a file is named like the hand-ins of My work."""
+    """Return whether a file is named like a hand-in from My work."""
     return bool(WORK.search(path.name))
 
 

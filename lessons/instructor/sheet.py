@@ -104,7 +104,7 @@ def _number(mark: str, chapter: str, known: golden.Golden) -> str:
 
 
 def settings(one: Assignment, base: str) -> str:
-    """Return the settings in words, and links that open the workbench with them, or with the sweep filled in."""
+    """Return the settings in words, and links to the workbench with these settings or with the sweep filled in."""
     first = {"algorithm": one.settings["algorithm"], **one.settings}
     said = [f"*{name}* `{_plain(given)}`" for name, given in first.items()]
     said += [f"*{axis}* " + " or ".join(f"`{_plain(v)}`" for v in stops) for axis, stops in one.turn.items()]

@@ -37,7 +37,7 @@ PART = 750_000  # bytes of the archive in a script: a page reads one without a p
 
 
 def files(pyodide: dict[str, bytes], python: str | None, root: Path = ROOT) -> dict[str, bytes]:
-    """Return all files of the archive by path: Pyodide's by name, and below python/ those that it finds as modules.
+    """Return all files of the archive by path: Pyodide's by name, and below python/ those that it imports as modules.
 
     `python` is a Python 3.12, which compiles the modules, or None.
     """
@@ -79,7 +79,7 @@ def _compiled(content: dict[str, bytes], python: str) -> dict[str, bytes]:
 
 
 def _cached(name: str) -> str:
-    """Return where Python looks for the bytecode `name`, a/b.pyc, of a source that is there too."""
+    """Return where Python looks for the bytecode `name`, a/b.pyc, if the source is there, too."""
     path = PurePosixPath(name)
     return str(path.parent / "__pycache__" / f"{path.stem}.{bytecode.TAG}.pyc")
 
@@ -102,7 +102,7 @@ def _chapters(root: Path) -> list[Path]:
 
 
 def _is_compared_with(path: Path) -> bool:
-    """True if the check of its chapter compares what readers write with this file."""
+    """True if its chapter's check compares what readers write with this file."""
     check = path.parent / "check.py"
     return check.is_file() and f"lessons.{path.parent.name}.{path.stem} import" in check.read_text("utf-8")
 

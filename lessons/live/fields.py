@@ -55,7 +55,7 @@ def _field(experiment: Experiment, name: str, value: Any) -> Field:
 
 
 def _plain(value: Any) -> Any:
-    """Return a default as a page shows it; a fault setting is its text."""
+    """Return a default as a page shows it; for a fault setting, its text."""
     return getattr(value, "text", value)
 
 

@@ -1,4 +1,4 @@
-"""What pages need for computing: the settings of *Try it here* below a figure, what was recorded, and exercises."""
+"""Data for pages that compute: the settings of *Try it here* below a figure, what was recorded, and exercises."""
 
 from functools import cache
 from typing import Any

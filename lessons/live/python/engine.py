@@ -48,7 +48,7 @@ def start() -> str:
 
 
 def run(query: str, changes: dict[str, str] | None = None, recorded: dict[str, float] | None = None) -> list[Any]:
-    """Run the experiment of a link, with `changes`: setting -> text.
+    """Run the experiment that a link describes, with `changes`: setting -> text.
 
     Return what it measured, the frame of its timeline, and that of its loss. If results were `recorded`, the words say
     how far the run's are from them.
@@ -115,7 +115,7 @@ def _apart(rows: list[dict[str, Any]], recorded: list[dict[str, Any]], column: s
 
 
 def predict(chapter: str, question: str, parameters: dict[str, Any]) -> list[Any]:
-    """Compute the answer to a question, one of a chapter's answers.py, under the first seed."""
+    """Compute the answer to a question with the function in the chapter's answers.py, under the first seed."""
     from lessons.seeds import Seeded
 
     answers = importlib.import_module(f"lessons.{chapter}.answers")
