@@ -424,7 +424,7 @@ def lowest(rows, code):
     look=Look("rate", ("loss",), "code", log="xy", title="training loss"),
 )
 def sign_rates(run):
-    """The same steps at each codec's own rates, a factor of two apart around its best, and the vote again at SGD's.
+    """The same steps at each codec's own rates, a factor of two apart around its best, and the vote at SGD's, too.
 
     A majority vote moves every number by the full rate, whatever its gradient. With scales, no number moves farther in
     a step than the rate times its layer's mean absolute gradient.

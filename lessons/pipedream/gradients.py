@@ -1,4 +1,4 @@
-"""Find where in weight space an update of PipeDream is a gradient."""
+"""Find at which weights an update of PipeDream is the gradient."""
 
 import numpy as np
 

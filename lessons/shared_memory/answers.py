@@ -52,7 +52,7 @@ LIMITS = {"At most 1 %": (0.01, 20), "At most 15 %": (0.15, 2000)}  # additions 
 
 
 def which(run, features: int, asked: str) -> str:
-    """Return the method that writes least, then waits least, of those within the limits, by the closed forms."""
+    """Return the method within the limits that writes least, or waits least on a tie, by the closed forms."""
     if asked.startswith("Any"):
         return "svrg"  # at a constant rate the others stall
     most_lost, oldest = next(limits for begins, limits in LIMITS.items() if asked.startswith(begins))

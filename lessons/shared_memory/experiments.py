@@ -282,8 +282,8 @@ REPEATED = 2  # one run of 24 steps is judged at only seven of them, so its resu
     look=Look("gathered", ("time", "samples"), log="x", title="until near the minimum, relative to one at a time"),
 )
 def samples_per_write(run):
-    """Four threads, rows that mostly share the same few features; until the objective is within 0.03 of its minimum, on
-    average over two runs.
+    """Four threads, rows that mostly share the same few features; samples and time until the objective is within 0.03
+    of its minimum, on average over two runs.
 
     Each at whichever of four rates takes the fewest samples, and so the least time; never the smallest or largest. The
     simulated clock charges nothing for a coordinate that another core has just written, the very cost that the paper
