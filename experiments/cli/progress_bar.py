@@ -15,7 +15,7 @@ from kernels import compiling
 
 PATIENCE = 0.7  # s before a progress bar appears
 EVERY = 5.0  # s between two lines of progress where there is no terminal
-OFTEN = 0.2  # s between two pictures of a bar in a notebook
+OFTEN = 0.2  # s between two updates of a bar in a notebook
 
 
 class Bar:

@@ -1,4 +1,4 @@
-"""`replay`: repeat a stored run, to see whether the result is the same: bit for bit, or up to rounding elsewhere."""
+"""`replay`: repeat a stored run and compare the results: bit for bit, or up to rounding on another kind of machine."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -41,7 +41,7 @@ from workloads.task import Task
 
 TIMEOUT = 60.0  # s
 WARM_UP = 1.0  # s; if one gradient of every rank takes longer, no rank rehearses a step before the clock starts
-FEW_STEPS = 10  # below which a run that learned nothing is told to take more
+FEW_STEPS = 10  # a run with fewer steps that learned nothing is advised to take more
 BACKENDS = {"processes": "gloo", "gpus": "nccl"}
 
 

@@ -1,4 +1,4 @@
-"""A schedule drawn in characters: a row for each rank, a cell for each unit of time, a colour for each kind of op.
+"""A schedule drawn as text: one row per rank, one cell per unit of time, one colour per kind of op.
 
     time    0        3        6
     rank 0  F0 F1 .. B0    B1          F takes 1, B 2; dots are idle time

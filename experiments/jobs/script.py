@@ -105,7 +105,7 @@ def _run(experiment: ScriptExperiment, progress: Callable[..., None]) -> ScriptR
     def on_line(rank: int, line: str) -> None:
         nonlocal printed
         printed += 1
-        if printed > MOST_LINES:  # which ends the run at once, also between two operations of torch
+        if printed > MOST_LINES:  # which ends the run at once, even between two operations of torch
             raise Cancelled(f"it was ended after {MOST_LINES:,} lines of output; print less")
 
     def on_progress(logs: list[EventLog], seconds: float) -> None:

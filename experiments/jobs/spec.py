@@ -1,4 +1,4 @@
-"""A job spec: work other than a run for a process of the pool; its result is a folder among the runs.
+"""A job spec: work other than a run, to be done in a process of the pool. Its result is a folder among the runs.
 
     JobSpec("study", {"schedule": "1f1b", "ranks": 64})
 

@@ -1,4 +1,4 @@
-"""Cached results of a server's readers, within bounds of size and age; results that somebody keeps are never removed.
+"""Keep the cached results of a server's readers within bounds of size and age. Only results nobody kept are removed.
 
     runs/<name>/cached      nobody has kept this result; the file's date is its last use
 

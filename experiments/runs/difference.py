@@ -1,4 +1,4 @@
-"""Differences between two runs of one experiment: bit for bit, up to rounding, and in what computed them."""
+"""Differences between two runs of one experiment: in their numbers, exactly or up to rounding, and in arithmetic."""
 
 from typing import Any
 

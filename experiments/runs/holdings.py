@@ -1,4 +1,4 @@
-"""What ranks held in memory, from the column table `memory` of a run."""
+"""What ranks held in memory, from the table `memory` of a run."""
 
 from collections.abc import Iterator
 

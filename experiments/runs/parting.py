@@ -1,4 +1,4 @@
-"""Compare a predicted with a measured run: where they first differ, and by how much overall.
+"""Compare a predicted run with a measured one: where they first differ, and by how much overall.
 
 Both are divided by step and kind of span, in seconds of all ranks together. They part in the first step in which a kind
 takes over a tenth more, or less, time than predicted; of several kinds, the one that differs most in seconds counts.

@@ -1,4 +1,4 @@
-"""Run folders: a finished record on disk, complete or not there at all.
+"""Run folders: finished records on disk, each complete or absent.
 
     runs/<key>-<code>/      key: the experiment's, code: the version of the source that ran it
 

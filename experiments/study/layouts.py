@@ -141,7 +141,7 @@ def read_model(name: str) -> LanguageModel:
 
 
 def read_config(text: str, name: str) -> LanguageModel:
-    """Return the model that the `text` of a config.json describes. Raise ValueError, naming `name`, if it fails."""
+    """Return the model described by the `text` of a config.json. Raise ValueError, naming `name`, if it is invalid."""
     try:
         config = json.loads(text)
     except (ValueError, RecursionError):

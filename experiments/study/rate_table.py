@@ -1,5 +1,4 @@
-"""Search for the rates in `algorithms/rates.toml`: of each algorithm on each workload and model, for any number of
-workers.
+"""Search for the learning rates in `algorithms/rates.toml`: those of each algorithm on each workload and model.
 
 If two algorithms take the same steps at the rate where searches begin, they are the same computation with different
 communication and share one line: GPipe, DAPPLE and zero bubble need only one search.

@@ -1,4 +1,4 @@
-"""What ranks do, in the kinds that people see: KINDS, with compression apart from the other arithmetic of an update.
+"""What ranks do, by the kinds that are shown: KINDS, with compression separated from the rest of an update.
 
 A trace records every kernel outside a gradient as an update. Its label is the kernel's name, which tells compression
 from optimisers and averaging.
@@ -13,7 +13,7 @@ from experiments.runs.record import Run
 from tracing import KINDS, UPDATE, Trace
 
 COMPRESS = "compress"
-BORROWED = {"residual", "clip", "matmul", "add", "scale"}  # kernels that serve other ends where nothing is compressed
+BORROWED = {"residual", "clip", "matmul", "add", "scale"}  # kernels with other uses where nothing is compressed
 OWN = {*kernels.FAMILIES["compression"]} - BORROWED
 ORDER = (KINDS[0], COMPRESS, *KINDS[1:])
 

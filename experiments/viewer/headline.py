@@ -1,4 +1,4 @@
-"""How the workers of a run spend their time, in one sentence over its timeline.
+"""How the workers of a run spend their time, in one sentence above its timeline.
 
 Each worker computes 30.2 %, communicates 65.4 % and updates its model 4.4 % of its time; it hardly ever waits for
 another worker to be ready.

@@ -1,5 +1,7 @@
-"""The recurrence of a run: what each rank did, in order, as a program that the browser executes again with a rank
-slower, a rank lost, or a longer latency (recurrence.js), to predict the next run while the reader drags.
+"""The recurrence of a run: what each rank did, in order, as a program.
+
+The browser executes it again with a slower rank, a lost one or a longer latency (recurrence.js), to predict the next
+run while the reader drags.
 
 A trace says when spans began and messages arrived. Here it becomes operations without times: work of so many seconds, a
 message sent, a message or a collective waited for. Waits follow from these, so they change with the trouble.
@@ -26,7 +28,7 @@ collective, and having its result."""
 
 OVERHEAD = "overhead"  # the label of spans in which a processor sends
 RINGS = ("fast", "ring", "stream")  # collectives that the simulated cluster computes as a ring
-MOST = 10_000  # operations: a browser executes them in some ms
+MOST = 10_000  # operations: a browser executes them in a few ms
 QUEUES = ("asgd", "dc_asgd", "dynsgd", "implicit_momentum", "easgd", "downpour")
 """Algorithms whose servers serve one worker at a time, in order of arrival, and answer nobody else."""
 NEAR = 1e-10  # s: two times that differ by less are equal

@@ -112,7 +112,7 @@ def places(shape: str, count: int, servers: int) -> tuple[np.ndarray, np.ndarray
     """Return x and y of each machine, from -1 to 1, y downwards: clockwise from the top, servers in the middle."""
     if shape == "line":
         row, place = np.divmod(np.arange(count), ACROSS)
-        place = np.where(row % 2, ACROSS - 1 - place, place)  # every other row runs back
+        place = np.where(row % 2, ACROSS - 1 - place, place)  # every other row runs backwards
         wide, rows = min(count, ACROSS), row.max() + 1
         return 2 * (place + 0.5) / wide - 1, 2 * (row + 0.5) / rows - 1
 
