@@ -1,4 +1,4 @@
-"""SCAFFOLD corrects the drift of workers with unlike data; without the correction it is FedAvg, or FedProx.
+"""SCAFFOLD corrects the drift of workers with different data; without the correction it is FedAvg or FedProx.
 
 In a round, some of the workers, A, start from the common model x and take H steps each; then their mean moves x:
 

@@ -1,4 +1,4 @@
-"""QSGD rounds every element stochastically to one of a few levels, so that it is unbiased.
+"""QSGD rounds every element stochastically to one of a few levels, so that the result is unbiased.
 
     l <- s |v| / norm, rounded up with a probability equal to its fraction        q <- norm sign(v) l / s
 

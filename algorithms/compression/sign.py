@@ -100,7 +100,7 @@ def ballot(m, zero_is_above: bool = True):
 
 
 def read(votes, out):
-    """out <- 1 or -1, by the votes."""
+    """out <- 1 or -1 for each element, as voted."""
     if votes is None:
         out[:] = math.nan
         return

@@ -1,4 +1,4 @@
-"""TernGrad rounds every element stochastically to -1, 0 or 1 times one scale, so that it is unbiased.
+"""TernGrad rounds every element stochastically to -1, 0 or 1 times one scale, so that the result is unbiased.
 
     s <- max over ranks of min(max |g|, clip sigma)      b <- 1 with probability min(1, |g| / s)      q <- s sign(g) b
 

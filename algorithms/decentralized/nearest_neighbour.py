@@ -110,7 +110,7 @@ def is_gradient(other, theirs, owed):
 
 
 def restart(comm, w, losses, s):
-    """w <- the mean of all w, or the w of the worker with the smallest losses."""
+    """w <- the mean of all w, or the w of the worker with the lowest loss."""
     if s.restart == "mean":
         comm.all_reduce(w, op="mean")
         return

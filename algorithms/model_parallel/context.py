@@ -1,4 +1,4 @@
-"""Context parallelism: ranks share each sequence, and only attention has to look at the positions of others.
+"""Context parallelism: ranks share each sequence, and only attention has to look at other ranks' positions.
 
 All P ranks take the same samples. Each has a copy of the model and computes T/P of the T positions of every sequence.
 All layers but attention treat each position by itself. In attention, a position sees all earlier ones, some of which

@@ -1,4 +1,4 @@
-"""Layer-wise model parallelism cuts a model that is too large between its layers; one rank works at a time.
+"""Layer-wise model parallelism cuts a model that is too large for one rank between layers; one rank works at a time.
 
 Rank s holds stage s of S. A mini-batch goes forward through all stages and then backward; then w_s <- w_s - lr g_s (or
 the update of another optimizer), which no other stage waits for:

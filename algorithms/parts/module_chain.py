@@ -19,7 +19,7 @@ class ModuleChain:
 
     @property
     def modules_above(self) -> int:
-        """Number of modules after this one."""
+        """The number of modules after this one."""
         return self.comm.size - 1 - self.comm.rank
 
     def batches(self, more=0):
@@ -48,7 +48,7 @@ class ModuleChain:
         return x, None if self.modules_above else self.module.chunk(t)[1]
 
     def send_up(self, y, target, t):
-        """Send features up; on the last module, compare them with the target instead and return the error, dy."""
+        """Send features up, or, in the last module, compare them with the target and return the error, dy."""
         if self.modules_above:
             return self.comm.send((y, target) if self.labels else y, self.comm.rank + 1)
         _, dy = self.module.loss(y, target, t)

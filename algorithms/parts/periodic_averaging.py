@@ -32,6 +32,6 @@ def elements_sent(shape, s) -> int:
 
 
 def elements_sent_with_state(shape, s) -> int:
-    """Return the same number for algorithms with a setting `state`, which may send the optimiser's state too."""
+    """Return `elements_sent` for algorithms with a setting `state`, which may send the optimiser's state too."""
     vectors = 1 + (state_vectors(s.update) if s.state == "average" else 0)
     return vectors * elements_sent(shape, s)

@@ -43,7 +43,7 @@ class Settings(StreamSettings):
 
 
 def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
-    """Return the ops of a stream of `chunks` mini-batches, an update after every backward."""
+    """Return the ops of a stream of `chunks` mini-batches, with an update after every backward."""
     return one_f_one_b(rank, ahead=ranks - 1 - rank, per_update=1, chunks=chunks)
 
 

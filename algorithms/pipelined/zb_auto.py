@@ -61,7 +61,7 @@ def schedule(
     weights: float = 1.0,
     latency: float = 0.0,
 ) -> list[Op]:
-    """Return the ops of one mini-batch for these times of F, I and W, and this latency of a message."""
+    """Return the ops of one mini-batch for these times of F, I and W, and this message latency."""
     return best(ranks, chunks, limit * ranks, forward, inputs, weights, latency)[rank]
 
 
@@ -105,7 +105,7 @@ class Lists:
         self.free, self.idled = [0.0] * ranks, [0.0] * ranks
 
     def search(self, ahead, skip, eager):
-        """Do as many F as `ahead` says for each rank, then F and I in turn, with W in the gaps."""
+        """Do `ahead[rank]` forwards on each rank, then F and I in turn, with W in the gaps."""
         self.start(ahead)
         for chunk in range(self.chunks):
             for rank in reversed(range(len(self.lists))):
@@ -120,7 +120,7 @@ class Lists:
         return self.finish()
 
     def lag(self, by):
-        """Schedule as H1 (`by` 1) or H2 (`by` 2): on rank r, W lag `by` r micro-batches behind I."""
+        """Schedule as H1 (`by` 1) or H2 (`by` 2): on rank r, W lags r `by` micro-batches behind I."""
         self.start([1 + by * later for later in reversed(range(len(self.lists)))])
         for chunk in range(self.chunks):
             for rank in range(len(self.lists)):

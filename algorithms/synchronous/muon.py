@@ -1,4 +1,4 @@
-"""Muon steps by the nearest orthogonal matrix, so the rank that owns a matrix needs its whole gradient.
+"""Muon replaces a matrix's update with the nearest orthogonal matrix, so the matrix's owner needs its whole gradient.
 
 Hidden matrices are dealt to the ranks, the largest first, each to the rank with the least work so far. In every step
 

@@ -24,7 +24,7 @@ Block = Callable[[int, int], tuple[int, int, int, int]]
 
 @lru_cache(maxsize=64)  # every rank requests the same lists
 def lists(block: Block, ranks: int, chunks: int) -> list[list[Op]]:
-    """Return the ops of all ranks for a mini-batch, without updates; `block(rank, ranks)` gives its four slots."""
+    """Return the ops of all ranks for a mini-batch, without updates; `block(rank, ranks)` gives a rank's four slots."""
     slots = [repeat(block(rank, ranks), (rank, 2 * ranks - 1 - rank), chunks) for rank in range(ranks)]
     squeeze(slots, 2 * ranks - 1)
     return drain([sorted(mine, key=mine.get) for mine in slots], 2 * ranks - 1)

@@ -173,7 +173,7 @@ class Executor:
         self._report(state, batches)
 
     def _step(self, state: StageState, g) -> None:
-        """Make the next version of the weights; the gradient's memory is reused for the next one."""
+        """Make the next version of the weights. The next gradient reuses the memory of g."""
         state.weights.step(state.policy, g)
         state.spare = g
 

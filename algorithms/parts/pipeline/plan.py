@@ -50,7 +50,7 @@ class Flush:
         return cls(ops, chunks)
 
     def ops_of(self, rank: int, batch: int) -> Iterator[list[Op]]:
-        """Yield the ops of `rank` for mini-batch `batch`, in groups of overlapped ops, mostly of a single op."""
+        """Yield the ops of `rank` for mini-batch `batch`, in groups of overlapped ops; most groups have one op."""
         first = batch * self.chunks
         for group in self._groups[rank]:
             yield [Op(kind, stage, batch if kind == "U" else first + chunk) for kind, stage, chunk in group]
@@ -91,7 +91,7 @@ class Flush:
 
 
 class Stream:
-    """A plan without a flush: an endless list of ops per rank, one stage each; an update every `chunks` micro-batches.
+    """A plan without a flush: each rank has one stage and endless ops, with an update every `chunks` micro-batches.
 
     Stage s is on replicas[s] neighbouring ranks, which take turns: micro-batch b goes to replica b mod replicas[s], and
     after each turn they update together.
