@@ -105,7 +105,7 @@ def partition_step(
         return (chunks - 1) * max(plan.slowest, rest) + plan.total + max(rest, plan.exposed)
 
     def search(bound, width):
-        """Return the undominated plans of all layers that are shorter than `bound`, keeping `width` at every step."""
+        """Return undominated plans of all layers, shorter than `bound`, keeping the best `width` at every step."""
         best: dict[tuple[int, int], list[PartialPlan]] = {(layers, 0): [PartialPlan()]}
         for first in reversed(range(layers)):
             for used in range(1, workers if first else workers + 1):

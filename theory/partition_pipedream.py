@@ -80,7 +80,7 @@ def partition(
 
 
 def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Partition:
-    """Evaluate given cuts: `layers` is the number of layers of each stage, which runs on one worker.
+    """Return the plan with given cuts: `layers` is the number of layers of each stage, which runs on one worker.
 
     Raise ValueError if these numbers are not positive or do not add up to all layers.
     """

@@ -1,4 +1,4 @@
-"""The memory of a GPU during a training step, by what is held. No constant is fitted.
+"""The memory of a GPU during a training step, by kind. No constant is fitted.
 
 Mixed precision with Adam: 16-bit weights, float32 copies of them and two moments. A layer keeps for backward, with m
 tokens of a micro-batch,

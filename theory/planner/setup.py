@@ -93,7 +93,6 @@ class Layout:
 
     @property
     def gpus(self):
-        """The number of GPUs."""
         return self.data * self.tensor * self.pipeline * self.context
 
     @property
