@@ -15,7 +15,7 @@ class Checkpoint(Protocol):
 
 
 class Checkpoints:
-    """The model as last reported before each of the `moments` (s) of restarts, or `w` before any report."""
+    """The model as last reported before each of the `moments` (s) at which a rank restarts; `w` before any report."""
 
     def __init__(self, w: np.ndarray, moments: Iterable[float]):
         self._models = {moment: w.copy() for moment in moments}

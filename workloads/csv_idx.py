@@ -207,7 +207,7 @@ def _with_point(cell: str) -> str:
 
 
 def _stem(file: str) -> str:
-    """Return a file's name as a word: "Messy data.csv" is messy_data."""
+    """Return a file's name as a word: "Messy data.csv" becomes messy_data."""
     return re.sub(r"\W+", "_", PureWindowsPath(file).stem.lower(), flags=re.ASCII).strip("_")[:40]
 
 

@@ -90,7 +90,7 @@ class Auxiliary:
 
 
 class Classifier(Auxiliary):
-    """An auxiliary classifier, which predicts the model's outputs from the features of one of its modules."""
+    """An auxiliary classifier, which predicts the model's outputs from the features of one module."""
 
     def __init__(self, module: Module, layers: int, width: int):
         super().__init__(module, [width] * layers, to_outputs=True)

@@ -73,7 +73,7 @@ class ExpertShard(InterruptedPass):
 
     @property
     def imbalance(self) -> float:
-        """The choices of the most popular expert as a multiple of the mean, on average over blocks."""
+        """The choices of the most popular expert as a multiple of the mean, averaged over blocks."""
         return float(np.mean([wanted.max() / wanted.mean() for wanted in self.wanted] or [1.0]))
 
     def cut(self, vector):

@@ -191,7 +191,7 @@ def places(chosen: np.ndarray, experts: int, limit: int) -> tuple[np.ndarray, np
 
 
 def cut(x, counts: Sequence[int]) -> list:
-    """Return consecutive pieces of x with that many rows."""
+    """Return consecutive pieces of x with these numbers of rows."""
     return [x[start:end] for start, end in pairwise(accumulate(map(int, counts), initial=0))]
 
 

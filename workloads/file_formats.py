@@ -38,7 +38,7 @@ TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
 
 
 def refuse(content: bytes, file: str) -> None:
-    """Raise ValueError if a file's format is not supported. The message names the format and what to do."""
+    """Raise ValueError if a file's format is not supported. The message names the format and says what to do."""
     if said := zip_of(content, file) if content[:2] == b"PK" else _by_its_start(content) or _text(content):
         what, remedy = said
         new = f"{PureWindowsPath(file).stem[-60:]}.csv"

@@ -173,7 +173,7 @@ def _stored_file(name: str) -> Path:
 
 
 def _seed() -> None:
-    """Seed all random generators before the user's file runs, so that its network and data are equal on every rank.
+    """Seed all random generators before the user's file runs, so that every rank gets the same network and data.
 
     The file may set its own seeds. Ranks started by torchrun or SLURM, and replays, are separate processes and would
     otherwise differ.

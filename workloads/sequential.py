@@ -28,7 +28,7 @@ POPULATION = 2048  # largest number of training samples from which a layer's sta
 
 
 class Sequential:
-    """A model made of `layers`, with the kernel of the loss at the outputs of the last one.
+    """A model made of `layers`, with the kernel of the loss at its outputs.
 
     If this model is part of a larger one, `first` is the number of its first layer there, and `offset` the place of its
     first parameter. w and g are vectors (parameters,), x and y are (samples, ...), and losses are means over samples.

@@ -276,7 +276,7 @@ class Task:
         return tuple(to_device(part, self.comm.device) for part in self.workload.batch(indices))
 
     def _gradient(self, w, batch: tuple, label: str) -> tuple:
-        """Return (loss, g), and record the memory that a gradient of the whole model needs at least."""
+        """Return (loss, g), and record the least memory that a gradient of the whole model needs."""
         with self.computing(label):
             loss, g = self.workload.gradient(w, batch)
         self.event_log.hold("parameters", w.nbytes)

@@ -177,7 +177,7 @@ def _storage(tensor):
 
 
 def _put(new, g, add: bool):
-    """Return `new`, or, if given, g with `new` written over it or added to it."""
+    """Return `new`, or, if g is given, g with `new` written over it or added to it."""
     if g is None:
         return new
     g[:] = g + new if add else new

@@ -23,7 +23,7 @@ class DataKnobs(Knobs):
 
     @property
     def numbers(self) -> float:
-        """The approximate number of numbers created or read to build the workload; 0 if they are always few."""
+        """The approximate count of numbers created or read to build the workload; 0 if they are always few."""
         return 0
 
 
