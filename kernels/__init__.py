@@ -1,4 +1,4 @@
-"""Kernels: the arithmetic, one kernel to a file, with the same names in every file.
+"""Kernels: the arithmetic, one kernel per file, with the same names in every file.
 
 A kernel module `kernels/<family>/<name>.py` holds `reference` (plain NumPy), `cpu` (Numba), `gpu` (a launcher of a
 Numba CUDA kernel) and its price: `FLOPS` and `WORDS` per element of the first argument, or `price(*args)` returning

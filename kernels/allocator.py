@@ -1,8 +1,8 @@
 """Allocator: keep the memory of freed arrays in the process, for the arrays of the next step.
 
 glibc returns the end of its heap to the system as soon as a few megabytes are free, which is after every backward pass,
-and maps large arrays again. The next pass then touches each page for the first time: of a step of a text model of 2 MB
-a tenth was the system's zeroing of pages. Other C libraries are left as they are.
+and maps large arrays again. The next pass then touches each page for the first time: with a text model of 2 MB, the
+system spent a tenth of each step zeroing pages. Other C libraries are left as they are.
 """
 
 import ctypes

@@ -59,7 +59,7 @@ def concatenate(parts, axis: int = 0):
 
 
 def take(x, pieces, axis: int = 0):
-    """Return `x` at several slices along an axis, one after the other, as a new array."""
+    """Return several slices of `x` along an axis, concatenated into a new array."""
     return concatenate([x[(slice(None),) * axis + (piece,)] for piece in pieces], axis)
 
 

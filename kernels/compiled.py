@@ -4,11 +4,11 @@
     @exact      a CPU loop without reassociation, which rounds as NumPy does
 
 Fast math is off. Elementwise kernels are bound by memory and gain nothing from it, but update rules that are equal on
-paper would differ in the last bit wherever the compiler fuses a multiplication and an addition in one and not in the
-other. A kernel with a long sum may allow {"reassoc", "contract", "arcp", "nsz"}; never nnan or ninf, since divergence
-is detected as NaN.
+paper would differ in the last bit wherever the compiler fuses a multiplication and an addition in only one of them.
+A kernel with a long sum may allow {"reassoc", "contract", "arcp", "nsz"}; never nnan or ninf, since divergence is
+detected as NaN.
 
-Division follows NumPy, x / 0 is an infinity and not an exception: the check for it would prevent vectorisation.
+Division follows NumPy: x / 0 is an infinity, not an exception, since the check for it would prevent vectorisation.
 Compiled loops do no bounds checks, so elementwise ones iterate over `length(w, g)`, which compares the sizes.
 """
 
@@ -26,7 +26,7 @@ if COMPILES:
     from numba.core import event
 
     class _Compilations(event.Listener):
-        """Report Numba's compilations to `kernels.compiling`; loading from disk sends no such event."""
+        """Reports Numba's compilations to `kernels.compiling`. Loading a kernel from disk does not count as one."""
 
         def on_start(self, _):
             compiling.begin()
@@ -45,7 +45,7 @@ formula = njit(inline="always", error_model="numpy")
 def on_disk(plain=None, **options):
     """Return a decorator that compiles a function and caches it on disk. Raise OSError if no folder is writable.
 
-    Without a compiler the function is `plain`, if given: the same in NumPy, where a loop in Python would be slow.
+    Without a compiler, `plain` takes the function's place, if given: the same in NumPy, if a Python loop would be slow.
     """
 
     def compile(function):
@@ -63,7 +63,7 @@ def on_disk(plain=None, **options):
 
 
 def exact(function=None, *, plain=None):
-    """Return the function compiled, cached on disk until its file or that of a function it calls changes.
+    """Return the compiled function, which is cached on disk until its file, or that of a function it calls, changes.
 
     Numba itself checks only the function's own file. With `plain` alone, as in `on_disk`, return a decorator.
     """
@@ -98,8 +98,8 @@ def _is_whole(array):
 def length(array, *others):
     """Return the length shared by all vectors of a call.
 
-    Raise ValueError if lengths differ, or an array is not a vector, or the first one, the result, holds whole numbers
-    and another does not.
+    Raise ValueError if lengths differ, if an array is not a vector, or if the first one, the result, holds whole
+    numbers and another does not.
     """
     vectors = array.ndim == 1
     for other in literal_unroll(others):

@@ -1,4 +1,4 @@
-"""The compiler: Numba. Where it cannot be imported, e.g. in a browser: decorators that return functions unchanged.
+"""The compiler: Numba or, where it cannot be imported, e.g. in a browser, decorators that change nothing.
 
 Without a compiler every kernel runs its `reference`, in NumPy, and `COMPILES` is False. Other files take Numba's names
 from here, except inside functions that only Numba calls. The CUDA compiler is loaded by `kernels/gpu.py`.

@@ -33,7 +33,7 @@ def end() -> None:
 
 
 def seconds() -> float:
-    """Return the time this process has spent compiling so far, s."""
+    """Return the time that this process has spent compiling so far, in s."""
     return _spent + (time.perf_counter() - _began if _depth else 0.0)
 
 

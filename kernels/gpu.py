@@ -53,7 +53,7 @@ cuda = LazyCuda()
 
 
 class Backend:
-    """A compiler or simulator that runs kernels; `cuda` is its module of that name. It keeps what it has compiled."""
+    """A compiler or simulator that runs kernels. `cuda` is its module of that name. Compiled kernels are cached."""
 
     def __init__(self, cuda: Any):
         self.cuda = cuda
@@ -141,7 +141,7 @@ def simulate_gpu(watch: Callable | None = None) -> Iterator[None]:
 
 
 def numba_cuda():
-    """Return the module `numba.cuda`; raise ImportError, naming the package to install, if there is none.
+    """Return the module `numba.cuda`. If there is none, raise ImportError that names the package to install.
 
     An installed numba-cuda replaces the one built into Numba, under the same name.
     """

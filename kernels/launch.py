@@ -30,7 +30,10 @@ def elementwise(function: Callable) -> Callable:
 
 
 def over(array, *others) -> tuple:
-    """Return the launch of an elementwise kernel: `kernel[over(w, g)](w, g)`. Raise ValueError if shapes differ."""
+    """Return the launch configuration of an elementwise kernel over these arrays: `kernel[over(w, g)](w, g)`.
+
+    Raise ValueError if their shapes differ.
+    """
     if any(other.shape != array.shape for other in others):
         shapes = " and ".join(str(tuple(x.shape)) for x in (array, *others))
         raise ValueError(f"the arrays of this call have shapes {shapes}; their shapes must be equal.")
@@ -55,7 +58,7 @@ def grid(elements: int) -> int:
 
 
 def blocks_over(count: int, array) -> tuple:
-    """Return the launch of a kernel whose blocks process `count` items in turn, on the stream of `array`."""
+    """Return the launch configuration of a kernel whose blocks take turns at `count` items, on `array`'s stream."""
     return max(1, min(MAX_BLOCKS, count)), THREADS, stream_of(array)
 
 

@@ -3,9 +3,9 @@
     check = shapes("y (n, o), x (n, i), w (i, o), b (o)")        check(y, x, w, b) raises ValueError unless they match
 
 The first occurrence of a letter defines its size, and all others must agree. A size may also be computed from letters
-and from arguments that are not arrays and follow them: "y (n // window), x (n)" is check(y, x, window). With >= an axis
-may be longer. The first array, the result, must not hold whole numbers, unless it is a code or all numbers that it is
-computed from are whole; codes and positions do not count as such.
+and from arguments after the arrays that are not arrays: "y (n // window), x (n)" is check(y, x, window). With >= an
+axis may be longer. The first array, the result, must not hold whole numbers, unless it is a code or all numbers that it
+is computed from are whole; codes and positions do not count as such numbers.
 Compiled code does no bounds checks: without this, a kernel would read and write beyond the end of a shorter array.
 """
 

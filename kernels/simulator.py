@@ -2,7 +2,7 @@
 
 Blocks run one after the other, the threads of a block in lock step from barrier to barrier:
 
-    thread 0   ------|  ----|  --        a thread is a greenlet, which a barrier switches away from until all have come;
+    thread 0   ------|  ----|  --        a thread is a greenlet; a barrier switches away from it until all have arrived;
     thread 1   ----|    ------|  -       threads that meet no barrier share one, at the price of a call each
 
 Mistakes that a GPU often forgives are errors: `Race`, `DivergentBarrier`. Arithmetic raises no error, as on a GPU: the
@@ -58,7 +58,7 @@ class SourceLine(NamedTuple):
 
 
 class GpuArray:
-    """An array as threads see it: it reports every access to a number, by position `cell`, to the simulator."""
+    """An array as threads see it. It reports each access to a number, at position `cell`, to the simulator."""
 
     def __init__(self, cuda: Simulator, array: np.ndarray, name: str, shared: bool = False, start=0, touched=None):
         self.cuda, self.array, self.name, self.shared, self.start = cuda, array, name, shared, start
@@ -211,7 +211,7 @@ class Simulator(Backend):
         self.tell(frame, does, memory, cell)
 
     def tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
-        """Report an access or a wait; does nothing here, see `kernels/watching.py`."""
+        """Report an access or a wait. Does nothing here; `kernels/watching.py` overrides it."""
 
 
 def _places(extent: Dim3) -> list[Dim3]:
@@ -219,6 +219,6 @@ def _places(extent: Dim3) -> list[Dim3]:
 
 
 def stack(frame: FrameType) -> tuple[SourceLine, ...]:
-    """Return the source lines a thread is at, outermost (the kernel's) first."""
+    """Return the source lines that a thread is at, the outermost (the kernel's) first."""
     line, outer = SourceLine(frame.f_code, frame.f_lineno), frame.f_back
     return (line,) if outer is None or outer.f_globals is globals() else (*stack(outer), line)

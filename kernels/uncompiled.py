@@ -1,4 +1,4 @@
-"""Uncompiled: stand-ins for what kernels use of Numba, where it cannot be imported (`kernels/compiler.py`)."""
+"""Uncompiled: stand-ins for the parts of Numba that kernels use, where it is missing (`kernels/compiler.py`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,20 +15,20 @@ register_jitable = njit
 
 
 def intrinsic(function: Callable) -> Callable:
-    """Return the function, which no reference calls."""
+    """Return the function unchanged; no reference calls it."""
     return function
 
 
 def overload(*args: Any, **options: Any) -> Callable:
-    """Return a decorator that leaves the function of `args` as it is."""
+    """Return a decorator that overloads nothing."""
     return lambda function: function
 
 
 def is_jitted(function: Callable) -> bool:
-    """Return False."""
+    """Return False: without Numba, nothing is compiled."""
     return False
 
 
 def literal_unroll(values: tuple) -> tuple:
-    """Return the tuple to loop over."""
+    """Return the tuple unchanged."""
     return values

@@ -47,7 +47,7 @@ class Watching(Simulator):
         self._turns: dict[tuple[int, int], list[list[int]]] = defaultdict(list)  # of each (block, thread)
 
     def bind(self, function: Callable) -> Callable:
-        """Return the function with its loops over ranges counted."""
+        """Return a copy of the function whose loops over ranges count their iterations."""
         copy = super().bind(function)
         copy.__globals__["range"] = self._range
         return copy

@@ -2,8 +2,8 @@
 
     D <- bm D + zeta G        W <- W + stride D        Wg <- W + look D
 
-W is the model, Wg what the workers start the next block from. The forms differ in the last two numbers alone:
-classical (1, 0), Nesterov (1, bm), and the Nesterov form of public code (1 + bm, 0), whose W is the point ahead.
+W is the model, Wg what the workers start the next block from. The forms differ only in (stride, look): classical
+(1, 0), Nesterov (1, bm), and the Nesterov form of public code (1 + bm, 0), whose W is the point ahead.
 Under a constant G the model moves stride zeta / (1 - bm) G per block.
 
 Price: 7 FLOPs and 6 words per parameter (read D, G and W, write all but G); three more vectors of memory.

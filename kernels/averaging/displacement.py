@@ -2,7 +2,7 @@
 
     p <- a (x - y)
 
-With a = 1 it is how far a replica moved since the last synchronisation; with EASGD's a the elastic force; with
+With a = 1 it is how far a replica has moved since the last synchronisation; with EASGD's a the elastic force; with
 a = -1 / lr an average gradient.
 
 Price: 2 FLOPs and 3 words per number (read x and y, write p).

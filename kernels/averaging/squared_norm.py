@@ -3,7 +3,7 @@
     |x|^2 = x_1^2 + x_2^2 + ...          x of any shape; returns a float
 
 On a CPU the sum is float64, and the compiler may choose its order; on a GPU neighbouring threads take neighbouring
-numbers, a few thousand sums, which are added in the end.
+numbers, which gives a few thousand partial sums, added at the end.
 
 Price: 2 FLOPs per number, and it is read once.
 """

@@ -2,7 +2,7 @@
 
     out_i <- high[r] if bit i is set, else low[r]        for the i of segment r
 
-packed, bytes with the bits, the lowest first; low and high (segments,), out (d,).
+packed holds the bits in bytes, the lowest first; low and high (segments,), out (d,).
 Price: 2 operations per number; it is written once.
 """
 

@@ -1,4 +1,4 @@
-"""From bfloat16: 16 bits followed by 16 zeros are a float32.
+"""From bfloat16: append 16 zero bits, which makes it a float32.
 
     out_i <- the number whose bits are codes_i, 0
 

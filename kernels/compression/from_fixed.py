@@ -1,4 +1,4 @@
-"""From block floating point: codes with shared exponents to numbers.
+"""From block floating point: turn codes with shared exponents into numbers.
 
     out_i <- codes_i 2^e        e: the exponent of i's block; NaN where there is none
 

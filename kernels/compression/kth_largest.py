@@ -3,8 +3,8 @@
     cut <- the k-th of |v| from above        ties <- how many of those equal to it are among the k
 
 Exact, and without sorting: a pass over v makes a histogram of the leading digits (of 8 bits) of all magnitudes, which
-tells the digit of the k-th, and the next pass does the same with the next digit of those that share it. NaN is above
-everything: its bits are, as `kernels/compression/magnitude.py` says.
+gives the digit of the k-th, and the next pass does the same with the next digit of those that share it. NaN is above
+everything, because its bits are (see `kernels/compression/magnitude.py`).
 
     k = 3    4711 4802 1174 4790 ..      first digit:  4: 3, 1: 1      the third is a 4...
                                          second:       8: 1, 7: 2      and then, 2 of those, a 47..

@@ -3,8 +3,8 @@
 The bits of a float without its sign, read as an integer, are in the order of |v|: 0 first, then infinity, then NaN,
 which a selection therefore always includes.
 
-A block of threads processes one share of the vector, a tile at a time. First all shares are counted, which tells each
-block where its picks begin; then a scan over each tile tells where each pick goes:
+A block of threads processes one share of the vector, a tile at a time. First the picks of all shares are counted, which
+tells each block where its own begin; then a scan over each tile tells where each pick goes:
 
     picked      . x x . | x . . x        share 0 has 2, so share 1 begins at place 2
     place       . 0 1 . | 2 . . 3
@@ -29,7 +29,7 @@ def bits(v):
 
 
 def mask(v) -> int:
-    """Return the mask of all bits of one of v's numbers except the sign."""
+    """Return a mask of all bits except the sign, for numbers of v's size."""
     return 2 ** (8 * v.itemsize - 1) - 1
 
 
@@ -39,7 +39,7 @@ def key(cut: float, v) -> int:
 
 
 def partition(v) -> tuple[tuple, int]:
-    """Return (a launch, the number of elements of v that each block processes, in whole tiles)."""
+    """Return (a launch configuration, the number of elements of v for each block, in whole tiles)."""
     blocks = max(1, min(MAX_BLOCKS, -(-len(v) // THREADS)))
     return (blocks, THREADS, stream_of(v)), THREADS * -(-len(v) // (blocks * THREADS))
 

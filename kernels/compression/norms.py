@@ -3,7 +3,7 @@
     out[r] <- max |v_i|  (order 0),  sum |v_i|  (order 1),  sqrt(sum v_i^2)  (order 2)        over the i of segment r
 
 v (d,), out (segments,), edges (segments + 1,). An empty segment has norm 0, one with a NaN has norm NaN.
-Price: 2 FLOPs per number, and it is read once. On a CPU sums are float64; on a GPU each segment is one block's.
+Price: 2 FLOPs per number, and it is read once. On a CPU sums are float64; on a GPU one block handles a segment.
 """
 
 import math

@@ -2,7 +2,7 @@
 
     packed <- codes[0], codes[1], ... of `width` bits each, the lowest bit first
 
-codes (n,), of any dtype, all from 0 to 2^width - 1; packed, bytes, ceil(n width / 8) of them; width 1 to 16.
+codes (n,), of any dtype, all from 0 to 2^width - 1; packed is ceil(n width / 8) bytes; width 1 to 16.
 Eight codes fill `width` bytes exactly, so each thread packs eight at a time, independently.
 
     width 3     aaabbbcc cdddeeef ffggghhh
@@ -36,7 +36,7 @@ def reference(packed, codes, width):
 
 
 def eight(packed, codes, group, width):
-    """Pack the codes 8 group to 8 group + 7."""
+    """Pack codes 8 * group to 8 * group + 7."""
     at, held, bits = group * width, 0, 0
     last = 8 * group + 8
     for i in range(8 * group, last if last < codes.size else codes.size):

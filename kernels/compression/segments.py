@@ -4,7 +4,7 @@
     v     . . . .  . . . . .  .
 
 On a GPU a block of threads processes one segment after the other, so a single segment of millions of numbers leaves
-most of the GPU idle; many segments of some thousands are best.
+most of the GPU idle; many segments of a few thousand are best.
 """
 
 from itertools import pairwise
@@ -21,7 +21,7 @@ def pieces(edges) -> list[slice]:
 
 
 def over_segments(edges) -> tuple:
-    """Return the launch configuration of a kernel whose blocks process segment after segment."""
+    """Return the launch configuration of a kernel whose blocks process one segment at a time."""
     return blocks_over(len(edges) - 1, edges)
 
 

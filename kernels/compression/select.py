@@ -2,7 +2,7 @@
 
     index <- the i with |v_i| > cut, and the first `ties` of those with |v_i| = cut, in order        values <- v[index]
 
-As many are written as fit; the number found is returned, so that with empty outputs it counts. With the cut
+As many are written as fit. The number found is returned, so with empty outputs the kernel only counts. With the cut
 and ties of `kth_largest` these are the k largest; with any cut and ties = len(v), all that reach it. NaN is above
 everything.
 

@@ -1,9 +1,9 @@
-"""Stochastic dequantisation (QSGD): levels to numbers.
+"""Stochastic dequantisation (QSGD): turn levels back into numbers.
 
     out_i <- scale[r] (code_i - s) / s        r: the segment of i
 
 packed, the codes in `width` bits each as `pack` leaves them; scales (segments,), out (d,). With s the number of ranks,
-a sum of as many codes of one level (-1, 0, 1) becomes their mean. A scale of NaN makes its segment NaN.
+a sum of that many codes of one level (-1, 0, 1) becomes their mean. A scale of NaN makes its segment NaN.
 Price: 6 operations per number; its code is read, it is written once.
 """
 

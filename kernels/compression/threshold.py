@@ -3,7 +3,7 @@
     words <- i for v_i > tau, ~i for v_i < -tau, in order of i
 
 ~i, the complement of i, is negative: the first bit of the word is the sign, the other 31 are the position. The number
-of words is returned; -1 if a number of v is not finite, which no word can encode, and words are then of no use.
+of words is returned; it is -1 if a number of v is not finite, which no word can encode. The words are useless then.
 
 Price: 2 operations per number, and it is read once; on a GPU twice, once to count.
 Source: Strom, Interspeech 2015.

@@ -2,8 +2,8 @@
 
     codes_i <- the nearest number with 8 significant bits, ties to the even one        its bits
 
-codes (d,) are uint16; v (d,). Overflow becomes infinite; NaN is handled apart, since the rounding increment
-could carry into its exponent and sign.
+codes (d,) are uint16; v (d,). Overflow becomes infinite. NaN is handled separately, since the rounding increment could
+carry into its exponent and sign.
 Price: 5 operations per number; it is read, its code written.
 Source: Kalamkar et al., arXiv:1905.12322.
 """

@@ -2,9 +2,9 @@
 
     e <- the least with max |v_i| <= 127 * 2^e        codes_i <- v_i / 2^e, rounded        over each block
 
-codes (d,) and exponents (blocks,) are int8, v (d,) is cut in blocks of `block`, the last one shorter. Numbers that
-differ by powers of two at most and fit seven bits are exact. e is -126 at least, smaller numbers are 0. A block whose
-largest number is not finite, or beyond float32, has the exponent NO_NUMBER.
+codes (d,) and exponents (blocks,) are int8, v (d,) is cut into blocks of `block`, the last one possibly shorter.
+Numbers that are multiples of 2^e are exact. e is at least -126, so tiny numbers become 0. A block whose largest number
+is not finite, or beyond float32, has the exponent NO_NUMBER.
 
 Price: 4 operations per number, which is read twice; its code is written.
 Source: the dynamic fixed point of MLSL, Sridharan et al., arXiv:1801.08030.

@@ -4,7 +4,7 @@
 
 They minimise the squared distance to v, given its signs. The mean of no numbers is 0. A NaN counts as below 0, so that
 low is NaN.
-Price: 4 FLOPs per number, and it is read once. On a CPU sums are float64; on a GPU each segment is one block's.
+Price: 4 FLOPs per number, and it is read once. On a CPU sums are float64; on a GPU one block handles a segment.
 Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014.
 """
 

@@ -3,9 +3,9 @@
     for each sample and head:    dv = p^T dy          ds = p (dy v^T - sum over each row of p dy v^T)
                                  dq = ds k / sqrt(d)          dk = ds^T q / sqrt(d)
 
-Shapes are those of attention_forward; p is that of the forward pass. As there, a NaN changes nothing of a position that
-does not see it. All of it is B of a split backward pass: attention has no weights, and the layer before waits for every
-one of the three.
+Shapes are those of attention_forward; p is that of the forward pass. As there, a NaN has no effect on a position that
+does not see it. All of it is B of a split backward pass: attention has no weights, and the layer before waits for all
+three.
 Price: 8 n time^2 width FLOPs for the products, counted whole though half of p is 0, and 5 per number of p; every array
 once.
 """

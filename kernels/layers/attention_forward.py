@@ -3,8 +3,8 @@
     for each sample and head:    p = softmax(q k^T / sqrt(d)) over positions that are not later          y = p v
 
 q, k, v, y (n, time, width); p (n, heads, time, time), 0 above the diagonal, is kept for backward. A head has
-d = width / heads columns of its own. A NaN is seen by the positions from its own on, and by no earlier one. On a CPU a
-head at a time is two BLAS products; on a GPU one thread does one row.
+d = width / heads columns of its own. A NaN affects its own position and later ones, but no earlier one. On a CPU each
+head is two BLAS products; on a GPU one thread does one row.
 Price: 4 n time^2 width FLOPs for the products, counted whole as in the literature, though half of p is masked, and 8
 per number of p; every array once.
 Source: Vaswani et al., Attention Is All You Need, NeurIPS 2017.

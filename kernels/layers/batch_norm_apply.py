@@ -2,7 +2,7 @@
 
     y = gain (x - m) / sqrt(v + eps) + bias,  or no less than 0 with relu
 
-x, y (n, c, ...), the others (c,). `batch_norm_forward` takes m and v of x itself; here they are of more samples than x,
+x, y (n, c, ...), the others (c,). `batch_norm_forward` takes m and v from x itself; here they come from more samples,
 such as those of all workers.
 Price: 4 FLOPs per number, and every array once. Source: Ioffe & Szegedy, ICML 2015, Algorithm 1.
 """

@@ -4,7 +4,7 @@
 
 x, dy (n, c, ...), the others (c,); m and v are the mean and variance of the forward pass. Other layers defer this
 half, W; here B begins with it, since dx needs both sums.
-Price: 4 FLOPs per number, and every array once. On a GPU a channel is one block's.
+Price: 4 FLOPs per number, and every array once. On a GPU one block handles a channel.
 """
 
 import math

@@ -4,8 +4,8 @@
     y = gain (x - m) / sqrt(v + eps) + bias,  or no less than 0 with relu
 
 x, y (n, c, ...): images (n, c, h, w) or flat features (n, c); mean, variance, gain, bias (c,). v is summed from the
-distances to m: as the mean of x^2 less m^2 it would lose all digits of float32 where m is a thousand times sqrt(v).
-On a CPU sums are float64; on a GPU a channel is one block's, so that few channels leave most of the GPU idle.
+distances to m: as the mean of x^2 minus m^2 it would lose all digits of float32 where m is a thousand times sqrt(v).
+On a CPU sums are float64; on a GPU one block handles a channel, so few channels leave most of the GPU idle.
 Price: 7 FLOPs per number, and every array once. Source: Ioffe & Szegedy, ICML 2015, Algorithm 1.
 """
 

@@ -1,6 +1,6 @@
 """BLAS: the one product that NumPy lacks, c <- c + x^T z.
 
-np.dot writes its result over c, so a sum would take another pass over the product and another array for it.
+np.dot overwrites c with its result, so a sum would take another array for the product and another pass over it.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Causal products: products with a matrix a (time, time) that is 0 above the diagonal: no position sees later ones.
+"""Causal products: with a matrix a (time, time) that is 0 above the diagonal, so that no position sees later ones.
 
     earlier      y[i] = sum over j <= i of a[i, j] x[j]          what i takes from the positions that it sees
     later        y[j] = sum over i >= j of a[i, j] x[i]          what j gets back from the positions that see it
@@ -15,12 +15,12 @@ from kernels.compiled import exact
 
 
 def earlier(a, x):
-    """Return a x for all samples and heads; x (n, heads, time, d); plain NumPy."""
+    """Return the products a x of all samples and heads; x (n, heads, time, d); plain NumPy."""
     return np.concatenate([a[:, :, i : i + 1, : i + 1] @ x[:, :, : i + 1] for i in range(a.shape[2])], axis=2)
 
 
 def later(a, x):
-    """Return a^T x for all samples and heads; x (n, heads, time, d); plain NumPy."""
+    """Return the products a^T x of all samples and heads; x (n, heads, time, d); plain NumPy."""
     a = a.swapaxes(2, 3)
     return np.concatenate([a[:, :, j : j + 1, j:] @ x[:, :, j:] for j in range(a.shape[2])], axis=2)
 

@@ -5,8 +5,8 @@
     32 rows  . # # # # . .         the next warp the next row, and the block moves on by 32 rows;
              . # # # # . .         in the end the 32 sums of a column are added up in shared memory
 
-One thread for a column would be simpler, and leaves a GPU idle where there are many rows and few columns. Atomic
-additions would be simpler, too, and differ from run to run.
+One thread per column would be simpler, but would leave a GPU mostly idle if there are many rows and few columns. Atomic
+additions would be simpler, too, but their results differ from run to run.
 """
 
 from kernels.gpu import cuda
@@ -16,7 +16,7 @@ COLUMNS, ROWS = 32, 32
 
 
 def over_columns(x, sums: int = 1) -> tuple:
-    """Return the launch of a kernel whose blocks process 32 columns of x (..., width) each, for `sums` sums."""
+    """Return the launch configuration of a kernel that forms `sums` sums of each column of x (..., width)."""
     return max(1, sums * -(-x.shape[-1] // COLUMNS)), (COLUMNS, ROWS), stream_of(x)
 
 

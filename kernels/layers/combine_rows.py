@@ -29,7 +29,7 @@ def reference(y, x, rows, place, weight):
 
 
 def element(x, rows, place, weight, j):
-    """Return number j of a token's new row, of which x is the old number; place and weight (k,)."""
+    """Return number j of a token's new row; x is that number of the old row; place and weight (k,)."""
     total = x
     for c in range(place.size):
         if place[c] >= 0:

@@ -2,7 +2,7 @@
 
     drows[place[t, c]] = weight[t, c] dy[t]          dweight[t, c] = dy[t] . rows[place[t, c]]
 
-A choice whose place is negative has no row, and its weight the gradient 0. dy (n, width), rows and drows (m, width),
+A choice whose place is negative has no row, and its weight has gradient 0. dy (n, width), rows and drows (m, width),
 place, weight and dweight (n, k). Each row belongs to one choice, so drows is written completely; the gradient of x in
 `combine_rows` is dy itself.
 Price: 3 FLOPs per number of rows; every array once.

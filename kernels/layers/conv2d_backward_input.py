@@ -2,7 +2,7 @@
 
     dx[n, c, i, j] = sum over o, u, v of w[o, c, u, v] dz[n, o, i - u + k/2, j - v + k/2]
 
-dz (n, o, h, w), w (o, c, k, k), dx (n, c, h, w); there is no dz outside.
+dz (n, o, h, w), w (o, c, k, k), dx (n, c, h, w); terms with a dz outside the image are left out.
 B of a split backward pass; see dense_backward_input.
 Price: 2 n o c k k h w FLOPs, and every array once.
 """

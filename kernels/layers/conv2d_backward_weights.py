@@ -4,7 +4,7 @@
     db[o] = sum over n, i, j of dz[n, o, i, j]
 
 x (n, c, h, w), dz (n, o, h, w), dw (o, c, k, k), db (o,); x is 0 outside.
-W of a split backward pass; see dense_backward_weights. On a GPU a weight is one block's.
+W of a split backward pass; see dense_backward_weights. On a GPU one block handles a weight.
 Price: 2 n o c k k h w FLOPs, and every array once.
 """
 

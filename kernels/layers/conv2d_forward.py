@@ -3,7 +3,7 @@
     y[n, o, i, j] = b[o] + sum over c, u, v of w[o, c, u, v] x[n, c, i + u - k/2, j + v - k/2]
 
 x (n, c, h, w), w (o, c, k, k) with k odd, b (o,), y (n, o, h, w): outputs as large as inputs, zeros outside, and
-0 times NaN is NaN. On a CPU an image at a time becomes patches and one BLAS product; on a GPU one thread sums one
+0 times NaN is NaN. On a CPU each image becomes patches and one BLAS product; on a GPU one thread sums one
 output.
 Price: 2 n o c k k h w FLOPs, and every array once.
 """

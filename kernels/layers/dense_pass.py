@@ -1,8 +1,8 @@
 """Dense pass: loss and gradient of a chain of dense layers and blocks with softmax cross-entropy, in one compiled call.
 
 It is not a kernel of its own: it calls those of the layers with the same numbers in the same order as a pass layer by
-layer, so its bits are the same. Called one by one, a kernel of a small layer is 0.3 us of arithmetic in 1 us or more of
-interpreter.
+layer, so its bits are the same. Called separately, a small layer's kernel takes 1 us or more, of which only 0.3 us
+are arithmetic.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def loss_and_gradient(g, w, x, target, widths, activations, scales):
     """Return the loss, and write the gradient of the parameters into g.
 
     g and w (parameters,), x (n, ...), target (n,); widths (layers + 1,): the inputs of each layer, and the outputs of
-    the last; activations (layers,); scales (layers,): of a layer inside a residual block, 0 of any other.
+    the last; activations (layers,); scales (layers,): the scale of a residual block's layer, 0 for any other.
     """
     n, depth = len(x), len(activations)
     outputs = n * np.cumsum(widths)  # where each layer's outputs end in y; x comes first

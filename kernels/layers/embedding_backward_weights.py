@@ -3,8 +3,8 @@
     dtable[v] = sum over n, t with x[n, t] = v of dy[n, t]          dplaces[t] = sum over n of dy[n, t]
 
 x (n, time), dy (n, time, width), dtable (tokens, width), dplaces (time, width). All of it is W of a split backward
-pass: no layer before waits for B. On a GPU a block looks for its token in all of x, so that the order of the sum is
-fixed; atomic additions would be faster and differ from run to run.
+pass: no earlier layer waits for a B. On a GPU a block looks for its token in all of x, so that the order of the sum is
+fixed; atomic additions would be faster, but differ from run to run.
 Price: 2 FLOPs per number of dy, and every array once.
 """
 

@@ -1,9 +1,9 @@
-"""Embedding forward: the sum of token embedding and position embedding.
+"""Embedding forward: the sum of token embeddings and position embeddings.
 
     y[n, t] = table[x[n, t]] + places[t]
 
 x (n, time) of whole numbers, table (tokens, width), places (time, width) or longer, y (n, time, width).
-Price: 1 FLOP per number of y; y, the tokens and the rows of table are moved once, places is.
+Price: 1 FLOP per number of y; y, the tokens, the rows of table and places are moved once.
 """
 
 from kernels.compiled import exact

@@ -3,7 +3,7 @@
     exp(x) = 2^n exp(r),  n = round(x / ln 2),  r = x - n ln 2, |r| <= ln(2) / 2          exp(r) by a polynomial
     tanh(x) = 1 - 2 / (exp(2 x) + 1)                             below 0.625, where that cancels, by a polynomial
 
-The C library's are called for one number at a time: exp takes four times as long, tanh fifteen times. ln 2 is
+The C library's functions take one number at a time: exp takes four times as long, tanh fifteen times. ln 2 is
 subtracted in two parts, of which the first has few digits, so that n times it is exact; 2^n is written into the bits of
 a number's exponent. The error is below one unit in the last place, of tanh below one and a half. In double precision
 and on a GPU both are the library's.

@@ -1,8 +1,8 @@
-"""GELU backward: multiply by its derivative.
+"""GELU backward: multiply the gradient by the derivative of GELU.
 
     dz = dy (s + a y (1 - s) (1 + 3 b z^2)),  s = y / z          s, a and b as in gelu_forward
 
-z and y are of the forward pass, which has both: with them no exponential is needed. At z = 0 s is 1/2.
+z and y are those of the forward pass; with both at hand, no exponential is needed. At z = 0, s is 1/2.
 Price: 12 FLOPs and 4 words per number: bound by memory everywhere.
 """
 

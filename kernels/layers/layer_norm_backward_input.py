@@ -2,8 +2,8 @@
 
     du = gain dy          dx = r (du - mean of du - u (mean of u du))
 
-dx, dy, u (rows, width), r (rows,), gain (width,); u and r are of the forward pass. This is B of a split backward pass;
-see dense_backward_input.
+dx, dy, u (rows, width), r (rows,), gain (width,); u and r are those of the forward pass. This is B of a split backward
+pass; see dense_backward_input.
 Price: 9 FLOPs per number; dy and u read, dx written once.
 """
 

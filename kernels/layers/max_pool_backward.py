@@ -2,8 +2,8 @@
 
     dx[maximum of each window] = dy[window],  0 elsewhere
 
-x, dx (n, c, h, w), y, dy (n, c, h // window, w // window). Of equal numbers the first, row by row, is the maximum, and
-of numbers with a NaN the first NaN, as in max_pool_forward.
+x, dx (n, c, h, w), y, dy (n, c, h // window, w // window). Of equal numbers the first, row by row, is the maximum; if
+there is a NaN, the first NaN is, as in max_pool_forward.
 Price: 1 FLOP and two words per input, two words per output.
 """
 

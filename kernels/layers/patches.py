@@ -12,7 +12,7 @@ from kernels.compiled import exact
 
 @exact
 def overlap(shifted, image, down, right):
-    """Return views of both, of equal shape, where shifted[i, j] is image[i + down, j + right] and both exist."""
+    """Return views, of one shape, of both arrays where shifted[i, j] and image[i + down, j + right] exist."""
     height, width = image.shape
     top, left = max(0, -down), max(0, -right)
     bottom, end = max(top, height - max(0, down)), max(left, width - max(0, right))

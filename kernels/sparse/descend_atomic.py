@@ -2,8 +2,8 @@
 
     w_v <- w_v - rate g_v          each addition atomic
 
-Bit for bit `kernels/updates/sgd.py` without concurrency. An atomic addition locks the coordinate's cache line, so this
-is several times slower; without it, one of two concurrent additions to a number may be lost.
+Without concurrency it equals `kernels/updates/sgd.py`, bit for bit. An atomic addition locks the coordinate's cache
+line, so this is several times slower; without it, one of two concurrent additions to a number may be lost.
 Price: 2 FLOPs and 3 words per parameter, as without.
 """
 

@@ -7,11 +7,11 @@ several threads or processes; acc (d,) is this thread's own, all 0 before and af
 `kernels/sparse/rows.py`. Returns the sum of f_i, each at the w it was computed at. With `atomic` no concurrent
 addition is lost; without, one of two may be.
 
-On the CPU this is one thread, which does not hold the interpreter lock. On a GPU threads process groups concurrently,
-and share acc: what one has added another may apply.
+On the CPU this is one thread, which does not hold the interpreter lock. On a GPU, threads process groups concurrently
+and share acc: one thread may apply what another has added.
 
 Price: 10 FLOPs and 7 words for each number of these rows.
-Source: Niu, Recht, Re & Wright, NIPS 2011; with several examples a write: Sallinen et al., IPDPS 2016.
+Source: Niu, Recht, Re & Wright, NIPS 2011; with several examples per write: Sallinen et al., IPDPS 2016.
 """
 
 from kernels.arrays import empty

@@ -2,7 +2,7 @@
 
     out_k <- y x.w of row rows_k
 
-out (k,), rows (k,) the numbers of rows; w (d,); rows as in `kernels/sparse/rows.py`.
+out (k,); rows (k,), row numbers; w (d,); the rows are those of `kernels/sparse/rows.py`.
 Price: 2 FLOPs and 3 words for each number of these rows.
 """
 

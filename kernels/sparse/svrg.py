@@ -6,7 +6,7 @@ a is the anchor and G the gradient of the mean of all f_i at a: row i's deviatio
 its deviation at u. u may be shared memory, acc (d,) is this thread's own, all 0 before and after; a, G (d,), the rest
 as in `kernels/sparse/hogwild.py`. G is dense, so every row costs a pass over all of u. Returns the sum of f_i(u).
 
-On a GPU one block of threads works on one row after the other, all its threads along u.
+On a GPU one block of threads works on one row after the other; all its threads share the pass along u.
 
 Price: 20 FLOPs and 13 words for each number of these rows, 3 FLOPs and 5 words for each coordinate and row.
 Source: Johnson & Zhang, NIPS 2013; without locks: Zhao & Li, AAAI 2016.

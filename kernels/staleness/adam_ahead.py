@@ -2,8 +2,8 @@
 
     u = w - n lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 
-m, v and t are Adam's memory after its update number t; they and w stay as they are. With n = 1 and gradients that do
-not change it is what Adam's next step gives, since a mean corrected for its start at zero is then the gradient itself.
+m, v and t are Adam's state after its update number t; they and w are not changed. With n = 1 and constant gradients, u
+is the result of Adam's next step, since a mean corrected for its start at zero is then the gradient itself.
 
 Price: 6 FLOPs and 4 words per parameter (read w, m and v, write u).
 Source: Guan et al., arXiv:2312.00839 (optimizer-dependent weight prediction).

@@ -2,7 +2,7 @@
 
     w <- w - lr (g + lam g g (w - w'))
 
-The first terms of the Taylor series of the gradient around w'; the diagonal of g g' estimates the curvature.
+These are the first terms of the gradient's Taylor series around w'; the diagonal of g g' estimates the curvature.
 
 Price: 7 FLOPs and 4 words per parameter (read g, w' and w, write w).
 Source: Zheng et al., ICML 2017, equation 10 (DC-ASGD-c); Microsoft's updater for Multiverso.

@@ -2,7 +2,7 @@
 
     s <- m s + (1 - m) g^2        w <- w - lr (g + lam / sqrt(s + eps) g g (w - w'))
 
-eps stands inside the root, and s has the newest gradient in it before it is used, as in the authors' code.
+eps stands inside the root, and s includes the newest gradient before it is used, as in the authors' code.
 
 Price: 14 FLOPs and 6 words per parameter (read s, g, w' and w, write s and w).
 Source: Zheng et al., ICML 2017 (DC-ASGD-a); Microsoft's updater for Multiverso.

@@ -4,7 +4,7 @@
     w <- w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 
 t counts updates from 1; the divisions by 1 - b^t make up for m and v starting at zero. `cpu` and `gpu` compute these
-two factors outside the loop, so they agree with the reference to rounding and not bit for bit.
+two factors outside the loop, so they agree with the reference to within rounding, but not bit for bit.
 
 Price: 13 FLOPs and 7 words per parameter (read m, v, g and w, write m, v and w); two more vectors of memory.
 Source: Kingma & Ba, ICLR 2015, Algorithm 1.

@@ -1,4 +1,4 @@
-"""Momentum (heavy ball): an exponentially decaying sum of gradients as the step.
+"""Momentum (heavy ball): step along an exponentially decaying sum of gradients.
 
     v <- mu v + g        w <- w - lr v
 

@@ -2,9 +2,9 @@
 
     v <- mu v + g        w <- w - lr (g + mu v)
 
-This is PyTorch's form, whose w is the point that is looked at: gradients are taken at w itself. Sutskever's form keeps
-the point behind it: g is taken at x + mu u, then u <- mu u - lr g and x <- x + u. With w = x + mu u and u = -lr v the
-two are one algorithm seen at two points; `sutskever` is the kernel in his letters.
+This is PyTorch's form, whose w is the point ahead: gradients are taken at w itself. Sutskever's form keeps the point
+behind it: g is taken at x + mu u, then u <- mu u - lr g and x <- x + u. With w = x + mu u and u = -lr v the two are one
+algorithm seen at two points; `sutskever` is the kernel in Sutskever's notation.
 
 Price: 6 FLOPs and 5 words per parameter (read v, g and w, write v and w); one more vector of memory.
 Source: Nesterov, Soviet Mathematics Doklady 27(2), 1983; Sutskever, Martens, Dahl & Hinton, ICML 2013.

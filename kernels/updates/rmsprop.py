@@ -3,7 +3,7 @@
     s <- a s + (1 - a) g^2        w <- w - lr g / (sqrt(s) + eps)
 
 eps stands outside the root, as in PyTorch; TensorFlow has it inside, sqrt(s + eps), which matters where it is not tiny
-(Inception was trained with 1). `inside` is that one; each form has the other's at zero.
+(Inception was trained with 1). The argument `inside` is TensorFlow's eps; each form sets the other's eps to zero.
 
 Price: 9 FLOPs and 5 words per parameter (read s, g and w, write s and w); one more vector of memory.
 Source: Tieleman & Hinton, Coursera: Neural Networks for Machine Learning, lecture 6.5, 2012.

@@ -2,8 +2,8 @@
 
     u <- mu u - lr g        x <- x + u        y <- x + mu u
 
-g is the gradient at y as it was before; y as it is afterwards is where the next one is to be taken. It begins with
-u = 0 and y = x. `nesterov` is the same algorithm with y in place of w, in which x need not be kept.
+g is the gradient at the old y; the next one is taken at the new y. The algorithm begins with u = 0 and y = x.
+`nesterov` is the same algorithm with y called w; it need not keep x.
 
 Price: 6 FLOPs and 6 words per parameter (read x, u and g, write y, x and u); two more vectors of memory.
 Source: Sutskever, Martens, Dahl & Hinton, ICML 2013, equations 3 and 4.

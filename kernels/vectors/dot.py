@@ -3,7 +3,7 @@
     x . y = x_1 y_1 + x_2 y_2 + ...          returns a float
 
 On a CPU the sum is float64, and the compiler may choose its order; on a GPU neighbouring threads take neighbouring
-numbers, a few thousand sums, which are added in the end.
+numbers, which gives a few thousand partial sums, added at the end.
 
 Price: 2 FLOPs per number, and both are read once.
 """
