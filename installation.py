@@ -54,7 +54,7 @@ def exit_if_missing() -> Iterator[None]:
 
 
 def for_authors() -> None:
-    """Raise ValueError in an installed package, whose chapters its user should not change."""
+    """Raise ValueError if Lockstep is installed as a package, since users should not change its chapters."""
     if not CLONE:
         raise ValueError(
             "chapters can only be written and recorded in a clone, but this is an installed package; clone the "

@@ -31,7 +31,7 @@ from pydantic import (
 
 
 class Refusal(ValueError):
-    """An experiment that cannot run; `remedies` are values, whole numbers, of one setting with which it may run."""
+    """An experiment that cannot run. `remedies` are whole-number values of one setting with which it might."""
 
     def __init__(self, message: str, remedies: Iterable[int] = ()):
         super().__init__(message)
@@ -154,10 +154,10 @@ def _text(value: Any) -> str:
 def numbers(
     text: str, name: str, form: str, counts: tuple[int, ...] = (3,), presets: Iterable[str] = ()
 ) -> tuple[float, ...]:
-    """Parse numbers of at least 0 that are separated by colons: "40e9:15e9:1e-6".
+    """Return the numbers, each at least 0, in a text that separates them by colons: "40e9:15e9:1e-6".
 
-    `counts` lists how many there may be. Raise ValueError for any other text: it names the closest of the `presets`, or
-    all of them, and the expected `form`.
+    `counts` lists how many there may be. Raise ValueError for any other text; the message names the closest of the
+    `presets`, or all of them, and the expected `form`.
 
     >>> numbers("1:2.5:3e-6", "this", "a:b:c")
     (1.0, 2.5, 3e-06)
@@ -182,7 +182,7 @@ def _among(name: str, known: Iterable[str]) -> str:
 
 
 def match_name(name: str, known: Iterable[str]) -> str:
-    """Return the `known` name that equals `name` except for upper and lower case, or `name` itself if there is none.
+    """Return the `known` name that equals `name` if case is ignored, or `name` itself if there is none.
 
     >>> match_name("100gbe", ("10GbE", "100GbE"))
     '100GbE'
@@ -191,7 +191,7 @@ def match_name(name: str, known: Iterable[str]) -> str:
 
 
 def join_numbers(numbers: Iterable[float]) -> str:
-    """Join `numbers` with commas, the form that list knobs have in links, command lines and stored runs.
+    """Return `numbers` joined with commas, the form of list knobs in links, command lines and stored runs.
 
     >>> join_numbers((30.0, 60.5))
     '30,60.5'
@@ -255,7 +255,7 @@ Rising = _list_of(float, rising)
 
 
 def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Mapping[str, Any] | None = None) -> Any:
-    """Return a `kind` with these `values`, or raise ValueError with a sentence for each of the first three mistakes.
+    """Return a `kind` with these `values`. Raise ValueError with a sentence for each of the first three mistakes.
 
     `owner` names whose settings these are ("easgd", "the schedule"). `begins` has the defaults that messages show
     instead of the declared ones. Numbers may be strings, since they come from URLs and command lines.
@@ -289,7 +289,7 @@ def allowed_values(kind: type[BaseModel], name: str) -> str:
 
 
 def _bound(value: float) -> str:
-    """Return an integer with all its digits, since the largest seeds need them, and any other number shortened."""
+    """Return a bound as text: an integer with all its digits, since seeds can be large; other numbers are rounded."""
     return str(value) if isinstance(value, int) else f"{value:g}"
 
 

@@ -63,7 +63,7 @@ def algorithms() -> dict[str, str]:
 
 
 def log(**values: float) -> None:
-    """Record values of this rank, with its step and virtual time, in a script that `lockstep script` runs.
+    """Record values of this rank, with their step and virtual time, in a script that `lockstep script` runs.
 
     Values are numbers, or tensors of one element; raise TypeError for others. On a real cluster this does nothing, and
     does not even read a tensor from its GPU.
@@ -81,18 +81,21 @@ def main() -> int:
 
 
 class Rooms:
-    """A finder of modules, for sys.meta_path: finds the packages of `names` next to this file, not on sys.path."""
+    """A module finder, for sys.meta_path, that finds the packages `names` next to this file, not on sys.path."""
 
     def __init__(self, names: Sequence[str]):
         self.names = names
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        """Return where the module is, or None if it is not ours."""
+        """Return the spec of a module of ours, or None for any other."""
         return PathFinder.find_spec(name, [str(HERE)]) if name in self.names else None
 
 
 def find_here(*names: str) -> None:
-    """Make these packages importable from next to this file. Raise ImportError if one was imported from elsewhere."""
+    """Make the packages of these names next to this file importable.
+
+    Raise ImportError if another module was already imported under one of them.
+    """
     for name in names:
         spec = getattr(sys.modules.get(name), "__spec__", None)
         if name in sys.modules and not (spec and _is_here(spec)):
@@ -117,7 +120,7 @@ def _place(spec: ModuleSpec | None) -> str:
 
 
 def _warn_of_namesakes() -> None:
-    """Warn about the user's modules that `import` can no longer reach: those next to the script, or in this folder."""
+    """Warn about the user's modules, next to the script or in the current folder, that `import` no longer finds."""
     folder = Path(sys.path[0] or ".").resolve()
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     found = [folder / f"{name}.py" for name in ROOMS if (folder / f"{name}.py").is_file()]

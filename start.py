@@ -61,7 +61,7 @@ def main(words: list[str]) -> int:
 
 
 def pytest_arguments(words: list[str]) -> list[str]:
-    """Return pytest's arguments: the tests that `words` name, or else all except slow ones (--all: slow ones too)."""
+    """Return pytest's arguments: the tests that `words` name, otherwise all but the slow ones (--all: these too)."""
     if any((ROOT / word.partition("::")[0]).exists() for word in words):
         return words
     if "--all" in words:
@@ -162,7 +162,7 @@ def say(text: str) -> None:
 
 
 def fail(text: str) -> int:
-    """Print what is wrong and what to try. Return the exit code of a mistake."""
+    """Print what is wrong and what to try. Return the exit code for a mistake."""
     print(f"lockstep: {text}", file=sys.stderr)
     return 2
 

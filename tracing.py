@@ -141,7 +141,7 @@ class Trace:
 
 
 def join_tables(event_logs: Sequence[Any], table: str, names: Sequence[str], types: str) -> dict[str, np.ndarray]:
-    """Join one table of all event logs, in columns called `names`; the first column is the rank.
+    """Return one table of all event logs, joined into columns called `names`; the first column is the rank.
 
     `types` holds one NumPy type code per name, separated by spaces.
     """
@@ -159,7 +159,7 @@ def join_tables(event_logs: Sequence[Any], table: str, names: Sequence[str], typ
 
 
 def remove_pauses(spans: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Cut the time in which a rank was paused out of its spans; a span that continues after a pause becomes two."""
+    """Return the spans with their ranks' pauses cut out; a span that continues after a pause becomes two."""
     idle = np.flatnonzero(spans["kind"] == IDLE)
     pauses = idle[spans["label"][idle] == PAUSED]
     for rank, start, end in [(spans["rank"][i], spans["start"][i], spans["end"][i]) for i in pauses]:
@@ -179,6 +179,6 @@ def sort_rows(table: dict[str, np.ndarray], *keys: str) -> dict[str, np.ndarray]
 
 
 def number_words(words: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return (indices, names): `names` are the distinct words in order of appearance, `indices` each word's place."""
+    """Return (indices, names): `names` are the distinct words in order of appearance, and `indices` point into them."""
     places: dict[str, int] = {}
     return np.array([places.setdefault(word, len(places)) for word in words], np.int32), tuple(places)
