@@ -61,7 +61,7 @@ class Routing(NamedTuple):
 
 @dataclass(frozen=True)
 class MoeBlock(Layer):
-    """The block above. Rows of tokens are sorted by expert, and by token for each expert.
+    """The block described at the top of this file. Rows of tokens are sorted by expert, and then by token.
 
     Parameters: gain and bias of the norm, R, then W1, b1, W2, b2 of each expert. With one expert it computes what an
     MlpBlock with the same parameters does.

@@ -224,7 +224,7 @@ class Convolution(Layer):
 
 
 def he(generator: np.random.Generator, shape: tuple[int, ...], fan_in: int, activation: Activation) -> np.ndarray:
-    """Return normally distributed weights of variance 2 / fan_in before a ReLU, else 1 / fan_in. Preserves variance.
+    """Return normally distributed weights of variance 2 / fan_in before a ReLU, else 1 / fan_in, to preserve variance.
 
     Source: He et al., Delving Deep into Rectifiers, ICCV 2015.
     """

@@ -72,7 +72,7 @@ class Recorder:
         self.event_log.shared_updates += count
 
     def measure(self, quantity: str, value: float) -> None:
-        """Record the value of a quantity that the algorithm measures, under its name: "noise scale", "spread"."""
+        """Record the value of a quantity that the algorithm measures, such as "noise scale" or "spread"."""
         self.event_log.measures.append((self.event_log.step, self.event_log.clock(), quantity, float(value)))
 
     def holds(self, kind: str, nbytes: int) -> None:

@@ -94,7 +94,7 @@ class Sequential:
         return x, saved
 
     def backward(self, w, saved, dy, g=None, add=False) -> tuple:
-        """Return (dx, g), i.e. do both halves of backward. dx is None on the first stage, which does not need it."""
+        """Do both halves of backward, and return (dx, g). dx is None on the first stage, which does not need it."""
         dx, pending = self.backward_input(w, saved, dy)
         return dx, self.backward_weights(pending, g, add)
 

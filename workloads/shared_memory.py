@@ -46,7 +46,7 @@ class SharedWeights:
         return self._w[v]
 
     def add(self, v, scale: float, g) -> None:
-        """Add scale g to w_v. v is a slice, or an index array if no other rank writes at the same time."""
+        """Add `scale` times g to w[v]. v is a slice, or an index array if no other rank writes at the same time."""
         if isinstance(v, slice):
             self._descend(self._w[v], g, -scale)
         else:

@@ -89,7 +89,7 @@ def samples(table: Table, label: str = "", regression: bool = False, missing: Mi
 
 
 def columns_shown(table: Table, label: str) -> tuple[str, ...]:
-    """Return the names of the first few columns other than the label, by default the last column."""
+    """Return the names of the first few columns other than the label, which is the last column by default."""
     return tuple(name for name in table.names if name != (label or table.names[-1]))[:SHOWN]
 
 

@@ -255,7 +255,7 @@ class Task:
         self.recorder.holds(kind, nbytes)
 
     def measure(self, quantity: str, value: float) -> None:
-        """Record the value of a quantity that the algorithm measures, under its name: "noise scale", "spread"."""
+        """Record the value of a quantity that the algorithm measures, such as "noise scale" or "spread"."""
         self.recorder.measure(quantity, value)
 
     def report(self, w: np.ndarray, where: slice | np.ndarray = slice(None), new: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Threshold sends the sign of every element that has accumulated more than tau, in one word with its index.
+"""Threshold sends the sign of every element that has accumulated more than tau, packed with its index into one word.
 
     r <- r + g        send +i where r_i > tau, -i where r_i < -tau        r_i <- r_i - tau, r_i + tau where it was sent
 

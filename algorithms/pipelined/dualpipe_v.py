@@ -1,4 +1,4 @@
-"""DualPipeV is DualPipe cut in half: the second direction is the way back of the first, and no stage is held twice.
+"""DualPipeV is DualPipe cut in half: the second direction is the return path of the first; no stage is held twice.
 
 Rank r of S holds the stages r and 2S-1-r, as in ZB-V; a forward of one is done together with a backward of the other,
 and towards the ends of the pipeline the backward is split, with W in the holes:
