@@ -175,7 +175,7 @@ def _method(row: dict, cluster: survey.Cluster) -> None:
 
 
 def _sections() -> None:
-    """Show each source with a summary of its abstract, and its methods in its own order."""
+    """Show each source with a summary of its abstract, and its methods in the order of the source."""
     _published()
     rows = survey.rows()
     for source in survey.sources():

@@ -1,4 +1,4 @@
-"""Traffic between ranks, and quantities measured per rank, of the first run shown."""
+"""Traffic between ranks, and quantities measured per rank, in the first run shown."""
 
 from collections.abc import Sequence
 

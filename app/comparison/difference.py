@@ -104,7 +104,7 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
 
 
 def comparable(before: Experiment, now: Experiment) -> bool:
-    """Return True if both train on the same task, so that their losses are comparable."""
+    """Return True if both experiments train on the same task, so that their losses are comparable."""
     return (before.workload, before.files) == (now.workload, now.files)
 
 
@@ -147,7 +147,7 @@ def learned_alike(before: Run, now: Run, axis: str = "step") -> bool:
 
 
 def only_the_clock(before: Run, now: Run) -> bool:
-    """Return True if both learned alike but at different times: plotted against the step, their curves coincide."""
+    """Return True if both runs learned alike but at different times: their curves coincide when plotted by step."""
     return learned_alike(before, now) and abs(_ratio(before.summary["seconds"], now.summary["seconds"]) - 1) > ALIKE
 
 
@@ -221,7 +221,7 @@ def _distance(was: dict, has: dict) -> float:
 
 
 def _ending(before: Run, now: Run, other: str) -> str:
-    """Describe which of the two diverged."""
+    """Describe which of the two runs diverged."""
     if before.status == now.status:
         return f"diverges, as {other} did"
     return f"diverges, but {other} did not" if now.status == "diverged" else f"does not diverge, but {other} did"

@@ -19,7 +19,7 @@ HEARD = ("tour", "axis", "log", "at_once", "embed", "embed_options")  # paramete
 
 
 def settle() -> None:
-    """At the start of a session, show the first screen if the address sets nothing."""
+    """At the start of a session, show the first screen unless the address chooses an experiment."""
     st.session_state.linked = st.query_params.get("welcome") == "true"  # by a reader who already sees it
     st.session_state.welcome = st.session_state.linked or not {*st.query_params} - {*HEARD}
 

@@ -123,7 +123,7 @@ class _Line:
 
 
 def _index(word: str) -> str:
-    """Convert one word of a sum's range."""
+    """Return one word of a sum's range in TeX."""
     return rf"\text{{{word}}}" if len(word) > 1 and word.isalpha() else _named(word)
 
 

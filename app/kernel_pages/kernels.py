@@ -239,7 +239,7 @@ def _roof(row: Row, peaks: Peaks) -> str:
 
 
 def _spread(rows: list[Row], peaks: list[Peaks]) -> str:
-    """Describe how far measurements of a kernel differ, and whether their roofs differ too."""
+    """Describe how much the measurements of a kernel differ, and whether their roofs differ, too."""
     times = [row.cpu for row in rows]
     roofs = [each.roof(row.intensity, row.working_set) if row.flops else each.bandwidth(row.working_set)
              for row, each in zip(rows, peaks, strict=True)]  # fmt: skip

@@ -111,7 +111,7 @@ def describe_moment(launch: Launch, moment: int) -> str:
 
 
 def memory(steps: tuple[Instruction | None, ...]) -> str:
-    """Return the memory that the first active warp touches: a row for every 128 bytes, touched numbers marked."""
+    """Return the memory that the first active warp touches: a row for every 128 bytes, with touched numbers marked."""
     found = next(((warp, step) for warp, step in enumerate(steps) if step and step.cells), None)
     if found is None:
         return ""

@@ -167,7 +167,7 @@ def unstored_run() -> JobState | None:
 
 
 def before() -> str | None:
-    """Return the folder of the run shown before the current one, also while that is in progress; or None."""
+    """Return the folder of the run shown before the current one, even while that is in progress; None without one."""
     return st.session_state.get("shown" if st.session_state.get("job") else "before")
 
 

@@ -43,7 +43,7 @@ def say_progress() -> None:
 
 
 def show_unstored(now: JobState) -> None:
-    """Show the curves of a run that ended unstored, up to its end."""
+    """Show the curves of a run that ended without being stored."""
     asked = st.session_state.asked
     st.markdown(f"# {head.title(asked)}", anchors=False)
     st.caption(head.headline(asked))

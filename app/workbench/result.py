@@ -135,7 +135,7 @@ def _beside_the_source(run: Run):
 
 
 def _rest(folder: str, own: Shown, shown: Sequence[Shown], before: Shown | None, finished: bool) -> None:
-    """Draw what is below the timeline; parts that need computation only for a `finished` run alone on the page."""
+    """Draw what is below the timeline; parts that need computation are drawn only for a `finished` run."""
     run = own.run
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
     this = next(one for one in each if one.folder == own.folder)
