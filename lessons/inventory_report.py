@@ -63,7 +63,7 @@ def read_folder(folder: Path) -> tuple[list[Sitting], list[str]]:
 
 
 def students(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) -> list[Student]:
-    """Return all students by name. Raise ValueError if a student has two sittings of one kind."""
+    """Return all students by name. Raise ValueError if a student has two sittings of the same kind."""
     found: dict[tuple[str, str], int] = {}
     for one in sittings:
         if (key := (one.student, one.when)) in found:

@@ -17,7 +17,7 @@ from lessons.references import figure_anchor
 
 @dataclass
 class PageData:
-    """What figures put into the data of their page, and where its links lead: to the address `workbench`, or ""."""
+    """The data that figures add to their page, and the address `workbench` that its links lead to, "" for none."""
 
     workbench: str
     live: bool = False

@@ -134,7 +134,7 @@ def _page(name: str, template: str, navigation: Navigation, values: dict[str, An
 
 
 def _paper(book: list[Chapter], entries: list[ContentsLine], values: dict[str, dict[str, Any]], sources: Markup) -> str:
-    """Return the page that holds all chapters, to be printed."""
+    """Return the page that holds all chapters, for printing."""
     article = PAGES.get_template("article.html")
     articles = [Markup(paper.on_one_page(name, article.render(one))) for name, one in values.items()]
     frames = {name: frame for one in values.values() for name, frame in one["data"]["frames"].items()}

@@ -84,7 +84,7 @@ def _symbols(symbols: dict[str, str]) -> None:
 
 
 def _sections(companion) -> None:
-    """Print the sources, and their methods as tables of 80 columns."""
+    """Print the sources, and their methods as tables 80 columns wide."""
     rows = companion.rows()
     widest = max(len(row["module"].partition(".")[2]) for row in rows)
     for source in companion.sources():

@@ -132,7 +132,7 @@ def _told(guess: Any) -> str:
 
 
 def _questions(sheet: Sheet) -> str:
-    """Return the file of level 1."""
+    """Return the start file of level 1."""
     from lessons import markup
 
     read = sheet.notes["read"]

@@ -123,11 +123,11 @@ class LoadedSolution:
         return self._attempt(lambda: exec(compile(self.source, self.name, "exec"), self.module.__dict__))
 
     def call(self, function: str, *given: Any) -> dict[str, Any]:
-        """Call a function."""
+        """Call `function` with the values `given`."""
         return self._attempt(lambda: self._function(function)(*given))
 
     def find(self, role: str) -> dict[str, Any]:
-        """Find the function that plays a role."""
+        """Look for the function that plays `role`."""
         return self._attempt(lambda: bool(self._role(role)))
 
     def play(

@@ -31,7 +31,7 @@ STOP = "~"  # between the stops of a sweep in a link
 
 @dataclass(frozen=True)
 class Assignment:
-    """`settings` of an experiment by flat name, the values of varied settings, and summary quantities to note.
+    """`settings` of an experiment by flat name, `turn` with the values of varied settings, and quantities to `note`.
 
     "learns" is noted as 1 where the held-out loss falls below LEARNS. `paired`: the first values are combined, then the
     second ones, and so on; otherwise every value with every other.

@@ -25,7 +25,7 @@ PRINTED = 4000  # characters of a solution's output that are shown
 
 
 def answer(request: str) -> list[Any]:
-    """Answer a request of the page."""
+    """Answer a request from the page."""
     asked = json.loads(request)
     try:
         return DO[asked.pop("do")](**asked)

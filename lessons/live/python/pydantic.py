@@ -1,4 +1,4 @@
-"""The part of pydantic that `knobs.py` and the experiments use, in Python: browsers cannot load pydantic itself.
+"""The part of pydantic that `knobs.py` and the experiments use, in pure Python: browsers cannot load pydantic itself.
 
 Its compiled core would be one more megabyte to load, and half a second to import. A model is a frozen set of fields;
 values are converted as pydantic's lax mode does ("4" is an int, 4.0 too). Tests compare both on all settings.
