@@ -71,7 +71,7 @@ class _Unpadded:
 
 
 def say(*parts: str | tuple[str, str]) -> None:
-    """Print parts: texts, or pairs of a text and its style. Nothing is wrapped or cut."""
+    """Print the parts, each a text or a (text, style) pair, without wrapping or cutting them."""
     if not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR")):
         click.echo("".join(part if isinstance(part, str) else part[0] for part in parts))
         return

@@ -71,7 +71,7 @@ def fit_command(as_json: bool, anyway: bool) -> int:
 
 
 def verdict(rows: Sequence[tuple[str, float, float, float, float]]) -> str:
-    """Return a sentence on how well a fit matches the rows: name, FLOPs, bytes, s measured, s fitted."""
+    """Return a sentence on how well a fit matches `rows`, each (name, FLOPs, bytes, s measured, s fitted)."""
     off = [math.exp(abs(math.log(fitted / took))) for *_, took, fitted in rows]  # factors, 1 or more
     typical, near = median(off), sum(factor <= NEAR for factor in off)
     word = next((word for word, most in GOOD if typical <= most), "poor")

@@ -47,7 +47,7 @@ class SectionOption(click.Option):
 
 
 class KnobOption(SectionOption):
-    """The option of a knob: `--n-push` for the knob `n_push` of `kind`. Values stay text, which the knobs validate.
+    """The option of a knob: `--n-push` for the knob `n_push` of `kind`. Values stay text until the knobs validate them.
 
     `begins` is the default, if it differs from the knob's own. The click parameter is called "knob n_push", so that a
     knob may have the same name as another option.
@@ -127,7 +127,7 @@ class ExperimentCommand(SectionedCommand):
         return ctx.args
 
     def _refuse_extra(self, ctx: click.Context, name: str, extra: Sequence[str]) -> None:
-        """Raise a usage error: arguments after the name are further algorithms, or a mistake."""
+        """Raise a usage error for the arguments `extra` after the name: further algorithms, or a mistake."""
         if not {*extra} <= {*algorithms.names()}:
             ctx.fail(f"Got unexpected extra argument{'s' * (len(extra) > 1)}: {' '.join(extra)}.")
         several = ",".join([name, *extra])
@@ -298,7 +298,7 @@ _NAMES = {int: "INT", float: "FLOAT", bool: "[true|false]"}
 
 
 def _peek(args: Sequence[str], option: str) -> str | None:
-    """Return the last value of `option` among raw arguments."""
+    """Return the last value of `option` in the raw arguments."""
     found = None
     for place, word in enumerate(args):
         if word == option and place + 1 < len(args):

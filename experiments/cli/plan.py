@@ -77,7 +77,7 @@ def plan_command(tokens: str, price: float | None, top: int, as_json: bool, **as
 
 
 def _layouts(answer: layouts.LayoutAnswer, top: int) -> list[dict]:
-    """Return the best layouts with the seconds of each part and the bytes of each kind."""
+    """Return the best layouts as plain values, with the seconds of each part of a step and the bytes of each kind."""
     found, at = answer.found, answer.found.setup.layout
     coded = {"shard": SHARDS, "recompute": RECOMPUTE}
     listed = []

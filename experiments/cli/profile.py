@@ -81,7 +81,7 @@ def layers(profile: Profile) -> str:
 
 
 def _with_bar(passes: int) -> Iterable:
-    """Return an iterable of the passes, which shows a bar on a terminal."""
+    """Return an iterable over the passes that shows a progress bar on a terminal."""
     if not sys.stderr.isatty():
         return range(passes)
     from rich.console import Console

@@ -136,7 +136,7 @@ def schedule_command(
 
 
 def _instead(name: str) -> str:
-    """Return a hint on what to write instead of the unknown schedule `name`."""
+    """Return a hint for an unknown schedule `name`: what to write instead."""
     if own := [one for one in SCHEDULES if module(one).__name__.endswith(f".{name}")]:
         return f"those of the algorithm {name} are {', '.join(own)}."
     if close := difflib.get_close_matches(name, SCHEDULES, n=1):

@@ -76,7 +76,7 @@ def text(run: Run) -> str:
 
 
 def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
-    """Yield the lines of a summary, each a list of parts: texts, or pairs of a text and its style."""
+    """Yield the lines of a summary, each a list of parts: texts or (text, style) pairs."""
     s = run.summary
     lines = [
         ("held-out loss", _join(last_loss(run, "held_out_loss"), f"best {number(s['best_held_out_loss'])}")),
@@ -288,7 +288,7 @@ def _accuracy(s: dict[str, Any]) -> str:
 
 
 def _traffic(run: Run) -> str:
-    """Return the number of messages of a run, and its bytes per step and worker."""
+    """Return as text the number of messages in a run, and its bytes per step and worker."""
     s, taken, sent = run.summary, _steps_taken(run), messages(run)
     told = [f"in {count_with_noun(sent, 'message')}"] if sent else []
     return ", ".join([*told, f"{size(s['bytes'] / taken)} per step and worker"] if taken and s["bytes"] else told)

@@ -16,7 +16,7 @@ NONE = 0.005  # shares of time below this are not in the legend
 
 
 def sparkline(values: np.ndarray, columns: int) -> str:
-    """Return values (n,) as a line of at most `columns` characters, each the mean of its part of the values.
+    """Return values, (n,), as a line of at most `columns` characters, each showing the mean of a part of the values.
 
     >>> sparkline(np.array([4.0, 2.0, 1.0, 0.0, np.nan]), 5), sparkline(np.array([]), 5)
     ('█▅▃▁×', '')

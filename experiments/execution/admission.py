@@ -82,7 +82,7 @@ def _check_cluster(experiment: Experiment, asked: Conditions, here: bool) -> Non
 
 
 def _check_restarts(experiment: Experiment, asked: Conditions) -> None:
-    """Raise ValueError if a rank would restart with nothing and the others could not continue with it."""
+    """Raise ValueError if a rank would restart without the state that it or the other ranks need to continue."""
     name = experiment.algorithm
     for rank in sorted(asked.faults.back):
         if not experiment.restartable:

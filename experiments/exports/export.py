@@ -103,7 +103,7 @@ def csv_text(table: dict[str, np.ndarray]) -> str:
 
 
 def chrome_trace(trace: Trace, servers: int | None = 0, known: Causes | None = None) -> str:
-    """Return the trace in Chrome's format, see perfetto.py. Raise ValueError if it is too long."""
+    """Return the trace in Chrome's format (see perfetto.py). Raise ValueError if it is too long."""
     if len(trace.spans["start"]) + 2 * len(trace.messages["sent"]) > MAX_EVENTS:
         raise ValueError(f"this run has more than {MAX_EVENTS} events; use fewer steps or fewer ranks.")
     events = list(perfetto.events(trace, servers, known))

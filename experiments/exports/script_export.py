@@ -50,7 +50,7 @@ WAITS = ("rank", "culprit", "what", "line", "start", "end")
 
 
 def settings(run: ScriptRun) -> str:
-    """Return everything that determines the run as JSON, with the script itself."""
+    """Return as JSON everything that determines the run, including the script itself."""
     return json.dumps(asdict(run.experiment), indent=1)
 
 

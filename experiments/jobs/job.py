@@ -66,7 +66,7 @@ class Job:
 
     @property
     def readers(self) -> frozenset[str]:
-        """The owners of the job."""
+        """The readers to whom the owners of the job belong."""
         return frozenset(map(turns.reader, self.owners))
 
     @property

@@ -265,7 +265,7 @@ class Pool:
         self._running.append(job)
 
     def _hear(self, job: Job, line: dict[str, Any]) -> None:
-        """Process one line of the job's output. If another job follows, the process and its next lines are that job's.
+        """Process one line of the job's output. If another job follows, the process and later lines belong to that job.
 
         A job that followed belongs to nobody until a reader submits it, and ends when another job needs its place.
         """

@@ -44,7 +44,7 @@ MANY_THREADS = ("script",)
 
 @dataclass(frozen=True)
 class JobSpec:
-    """One of KINDS with its values, which are plain JSON."""
+    """A kind of job, one of KINDS, and its values as plain JSON."""
 
     kind: str
     values: dict[str, Any]
@@ -85,7 +85,7 @@ class JobSpec:
 
 
 def following(run: Run, is_recorded: bool = False) -> JobSpec | None:
-    """Return the job that follows from `run`, or None. The same process does it, since all it needs is loaded there.
+    """Return the job that follows from `run`, or None. The same process does it, because it has everything loaded.
 
     A run that `is_recorded` needs no replay, so its job follows however long the run took.
     """

@@ -41,7 +41,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 
 
 def limit(spec: dict[str, Any]) -> None:
-    """Apply the limits to this process: before any large import, and not between fork and exec."""
+    """Apply the limits to this process. Call it before any large import, and not between fork and exec."""
     for name in THREADS:
         os.environ[name] = "1"
     if sys.platform == "linux":

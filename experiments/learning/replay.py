@@ -165,6 +165,6 @@ def _blown(run: Run) -> float:
 
 
 def _cells(workload: Workload) -> int:
-    """Return the number of evaluations of a workload for the ground; 0 if a single one takes too long."""
+    """Return how often to evaluate the workload for the ground; 0 if a single evaluation takes too long."""
     work = forward_flops(workload) * max(1, workload.held_out_samples)
     return 0 if work * COARSE > TOO_MUCH else int(np.clip(WORK / work, COARSE, CELLS))

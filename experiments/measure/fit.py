@@ -46,7 +46,7 @@ Row = tuple[str, float, float, float]
 
 
 def fit(progress: Callable[[float], None] = lambda part: None, anyway: bool = False) -> Fit:
-    """Measure this machine, fit device and network, and save them in the user's folder. Raise ClusterError or OSError.
+    """Measure this machine, fit a device and a network, and save both for this user. Raise ClusterError or OSError.
 
     A fit made on a busy machine is saved, but using it raises an error unless `anyway` is set.
     """

@@ -55,7 +55,7 @@ def fit_network(rows: list[tuple[str, float, float]]) -> Network:
 
 
 def _line(nbytes: Any, took: Any) -> tuple[float, float]:
-    """Return latency and bandwidth for which latency + bytes / bandwidth is closest to these times, by ratio."""
+    """Return the (latency, bandwidth) for which latency + bytes / bandwidth is closest to these times, by ratio."""
     from scipy.optimize import least_squares
 
     sizes, times = np.array(nbytes, float), np.array(took)

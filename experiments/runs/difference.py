@@ -78,7 +78,7 @@ def tolerance(run: Run) -> float:
 
 
 def other_arithmetic(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Return how two environments compute differently: "other BLAS kernels: Haswell then, Nehalem here"."""
+    """Return how the arithmetic of two environments differs: "other BLAS kernels: Haswell then, Nehalem here"."""
     told = []
     for name, called in ARITHMETIC.items():
         old, new = str(before.get(name) or ""), str(now.get(name) or "")

@@ -129,7 +129,7 @@ def measured_meaning(quantity: str) -> str:
 
 
 def measured_text(quantity: str, value: float) -> str:
-    """Return a value of a quantity with its unit, if that counts something: "75 % of writes", "3,265 coordinates"."""
+    """Return a value of a quantity as text; shares and counts have units: "75 % of writes", "3,265 coordinates"."""
     unit = QUANTITIES[quantity].unit if quantity in QUANTITIES else ""
     if unit.startswith("share"):
         return percent(value) + unit.removeprefix("share")

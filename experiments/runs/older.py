@@ -1,4 +1,4 @@
-"""Runs of older versions: extract from their sentences the facts that now have fields in run.json.
+"""Read runs of older versions, whose error messages contain facts that now have their own fields in run.json.
 
 The sentences below are those in stored files; today's may be reworded without a change here.
 """

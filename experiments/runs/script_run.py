@@ -112,7 +112,7 @@ def record(experiment: ScriptExperiment, recorded: Recorded) -> ScriptRun:
 
 
 def _place(file: str, experiment: ScriptExperiment) -> str:
-    """Return the path of a file in the script's folder."""
+    """Return the path of a file relative to the script's folder."""
     return Path(file).relative_to(Path(experiment.path).resolve().parent).as_posix()
 
 

@@ -147,7 +147,7 @@ def code_version() -> str:
 
 
 def source_version() -> str:
-    """Return 8 hexadecimal digits of the source on disk that determines results, as a new process would load it."""
+    """Return a hash (8 hexadecimal digits) of the source that determines results, as a new process would load it."""
     state = hashlib.sha256()
     for name in sorted(name for pattern in DECISIVE for name in glob(pattern, root_dir=ROOT, recursive=True)):
         state.update(name.replace(os.sep, "/").encode() + b"\0" + (ROOT / name).read_bytes() + b"\0")

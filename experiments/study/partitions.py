@@ -86,7 +86,7 @@ def read_profile(path: str) -> Profile:
 
 
 def read_text(text: str) -> Profile:
-    """Read a profile from text in the format of a profile's file. Raise ValueError if it is not one."""
+    """Read a profile from text in the format of a profile file. Raise ValueError if it is not one."""
     profile = read(text.strip().splitlines())
     if not any(profile.times):
         raise ValueError(
@@ -168,7 +168,7 @@ def _read_rate(text: str) -> float:
 
 
 def plan(profile: Profile, levels: Levels, method: str, own: Sequence[int] = (), **given: Any) -> Partition:
-    """Return the plan of `method`, or of your own cuts `own`; `given` are options of the method.
+    """Return the plan that `method` finds, or the one with your `own` cuts; `given` are options of the method.
 
     Raise ValueError for an unknown method, for another method's options, or for a model that cannot be cut this way.
     """

@@ -139,7 +139,7 @@ def more(experiment: Experiment) -> list[Experiment]:
 
 
 def with_workers(experiment: Experiment, numbers: Iterable[int]) -> list[Experiment]:
-    """Return the experiment with each number of workers in `numbers` with which it can run."""
+    """Return a copy of the experiment for each number of workers, of `numbers`, that it can run with."""
     able = []
     for number in numbers:
         try:

@@ -237,7 +237,7 @@ class Study:
         return f"{self.op(op)} waits for {self.op(need)} of rank {on}"
 
     def text(self) -> str:
-        """Return the schedule as text, a line for each rank."""
+        """Return the schedule as text, one line per rank."""
         lines: list[list[str]] = [[] for _ in range(len(self.ranks["busy"]))]
         for row, (rank, joined) in enumerate(zip(self.ops["rank"], self.ops["joined"], strict=True)):
             lines[rank].append(self.op(row) + "+" * int(joined))

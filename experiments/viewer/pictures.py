@@ -23,7 +23,7 @@ ALWAYS = 5.0  # the axis shows every loss up to this, more than twice the loss o
 
 @dataclass(frozen=True)
 class AnyShown:
-    """A run of an experiment or a script in pictures.
+    """A run to be shown in pictures, of an experiment or a script.
 
     It has a name, a colour (an index into palette.RUNS), and the name of its folder. `others` are runs of the same
     experiment with other seeds. Losses and accuracies are then drawn as the mean of all runs, in a band of one standard
@@ -48,7 +48,7 @@ class AnyShown:
 
 @dataclass(frozen=True)
 class Shown(AnyShown):
-    """A run of an experiment in pictures. Only these have curves; runs of scripts have timelines and bars."""
+    """An experiment's run to be shown in pictures. Only these have curves; runs of scripts have timelines and bars."""
 
     run: Run
 

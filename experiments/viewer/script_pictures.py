@@ -79,7 +79,7 @@ def spans_table(run: ScriptRun) -> dict[str, np.ndarray]:
 
 
 def labels(run: ScriptRun, picture: str) -> dict:
-    """Return file name and heading for saving a picture of this run."""
+    """Return the file name and heading for saving a picture of this run."""
     return {"file": f"{stem(run)}-{picture}", "heading": heading(run.experiment)}
 
 

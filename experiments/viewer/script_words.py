@@ -1,4 +1,4 @@
-"""A script's run in a sentence: how long a step takes, who makes others wait, and what changed since another run."""
+"""A script's run in one sentence: how long a step takes, who makes others wait, and what changed since another run."""
 
 from cluster.script_summary import Summary, WaitFor
 from experiments.runs.script_run import ScriptRun

@@ -13,7 +13,7 @@ from experiments.viewer import palette
 
 
 class Learned(NamedTuple):
-    """The header and the columns of what a run has learned."""
+    """What a run has learned, as a header and columns for the browser."""
 
     header: dict
     columns: dict[str, np.ndarray]

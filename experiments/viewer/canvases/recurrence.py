@@ -47,7 +47,7 @@ class RecordedOp(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """What a timeline needs so that its reader can cause trouble by touching it: a header, and the recurrence or None.
+    """What a timeline needs so that its reader can cause trouble in it: a header, and the recurrence or None.
 
     Header: first, the rank of the first worker; slow, the factor by which ranks are slower already, by rank; latency,
     that of the network in s, or None if it is not emulated; loses, if ranks can be lost; foresees, which kinds of

@@ -25,7 +25,7 @@ SHAPES = {"star": "around {servers}", "ring": "in a ring", "line": "in a line", 
 
 
 class Machines(NamedTuple):
-    """The header and the columns of a topology."""
+    """A topology, as a header and columns for the browser."""
 
     header: dict
     columns: dict[str, np.ndarray]
