@@ -24,7 +24,7 @@ def figure_spec(figure: str) -> JobSpec:
 
 
 def grading_spec(chapter: str, source: str, name: str, seed: int, hints: tuple[str, ...] = ()) -> JobSpec:
-    """Return the spec for grading `source`, from a file of this name, as a solution of the chapter's exercise.
+    """Return the spec for grading `source`, from a file of this name, as a solution to the chapter's exercise.
 
     `hints` are those that were taken, for the report.
     """

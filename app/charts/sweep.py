@@ -30,7 +30,7 @@ def overlaid(shown: list[Shown], axis: str, log: bool, most: float, top: float) 
 
 
 def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str, word: str) -> go.Figure:
-    """Draw a figure of each run's summary as a bar; a diverged run has a word in place of its loss."""
+    """Draw `figure` from each run's summary as a bar; a diverged run has a word in place of its loss."""
     known = [final_figure(s.run.status, s.run.summary, figure) for s in shown]
     gone = [s.run.status == DIVERGED and figure in LAST for s in shown]
     values = np.array(
@@ -61,7 +61,7 @@ class Combinations:
     runs: Mapping[tuple[int, int], Run | str]
 
     def values(self, figure: str) -> np.ndarray:
-        """Return a figure of the runs' summaries, shape (rows, columns), NaN where there is none."""
+        """Return `figure` from the runs' summaries, shape (rows, columns), NaN where there is none."""
         table = np.full((len(self.rows), len(self.columns)), np.nan)
         for (column, row), run in self.runs.items():
             known = isinstance(run, Run) and run.status == "finished"
@@ -70,7 +70,7 @@ class Combinations:
         return table
 
     def words(self, figure: str) -> list[list[str]]:
-        """Return a figure of the runs' summaries as text with units; for runs that did not finish, the text says so."""
+        """Return `figure` from the runs' summaries as text with units; the text of an unfinished run says so."""
         return [
             [_cell(self.runs[column, row], figure) for column in range(len(self.columns))]
             for row in range(len(self.rows))
@@ -78,7 +78,7 @@ class Combinations:
 
 
 def heat(grid: Combinations, figure: str) -> str:
-    """Return an HTML table with a figure of each run; larger values have a deeper colour.
+    """Return an HTML table of every run's `figure`; larger values have a deeper colour.
 
     A cell with a run is a button, whose data-cell is its column and row: "1 0".
     """

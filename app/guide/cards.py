@@ -23,7 +23,7 @@ from tracing import KINDS
 
 
 class CardRuns(NamedTuple):
-    """The two runs of a card: the `experiment` with its trouble, and the `reference` without."""
+    """The two runs of a card: the `experiment` with its trouble, and the `reference` without it."""
 
     experiment: Experiment
     reference: Experiment
@@ -191,7 +191,7 @@ def explain_lost_worker(now: Run, before: Run) -> str:
 
 
 def costs_accuracy(now: Run, before: Run) -> int:
-    """Return 1 if much accuracy is lost, else 0."""
+    """Return 1 if the accuracy drops a lot, else 0."""
     was, has = (run.summary["accuracy"] or 0.0 for run in (before, now))
     return int(was - has > MUCH)
 

@@ -19,7 +19,7 @@ KEPT = {"persist_state": "session"}
 
 
 def begin(shown: ScriptExperiment | None) -> None:
-    """Set the controls to the script on the page or, without one, to the first example, unless they are set."""
+    """Set the controls to the script on the page or, without one, to the first example, unless they are already set."""
     state = st.session_state
     if "script_text" in state:
         return

@@ -1,4 +1,4 @@
-"""The grader: run an untrusted solution of an exercise and judge its behaviour.
+"""The grader: run an untrusted solution to an exercise and judge its behaviour.
 
     report = grade(lessons.chapter("stragglers"), source)      # GradingReport: score, marks, output
     lockstep book check stragglers my_solution.py
@@ -89,7 +89,7 @@ def grade(
     hints: Sequence[str] = (),
     practice: bool = True,
 ) -> GradingReport:
-    """Grade `source` as a solution of the chapter's exercise. Raise ValueError if the chapter has none.
+    """Grade `source` as a solution to the chapter's exercise. Raise ValueError if the chapter has none.
 
     An unchanged start file earns nothing, even if it does some things right. A file of level 1 is graded on its
     predictions in `practice`, and refused where grades count. `hints` are the hints taken, for the report; those named

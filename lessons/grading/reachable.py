@@ -81,7 +81,7 @@ def _interpreter() -> Iterator[str]:
 
 
 def _packages(folder: str) -> Iterator[str]:
-    """Yield the folders of packages below a folder of Python's or the system's."""
+    """Yield the package folders below a folder that belongs to Python or the system."""
     for pattern in ("", "python*/"):
         for name in PACKAGES:
             yield from map(str, Path(folder).glob(pattern + name))

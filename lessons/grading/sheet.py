@@ -60,7 +60,7 @@ class Sheet:
 
     @cached_property
     def function(self) -> str:
-        """The function to write: the first of the template."""
+        """The function to write: the first one in the template."""
         return next(iter(self.signatures))
 
     @cached_property

@@ -5,7 +5,7 @@ smithalice_LATE_12345_67890_averaging_solution.py                   Canvas: one 
 alice/solution.py, alice.py                                         by hand
 alice-lockstep.json                                                 from the page My work, in any of these places
 
-A file of the last kind holds the student's best solution of each exercise, and the score it claims. Two students with
+A file of the last kind holds the student's best solution to each exercise, and the score it claims. Two students with
 the same name are distinguished by their numbers; students without a Python file are listed, too.
 """
 
@@ -114,7 +114,7 @@ def _handed(files: dict[PurePosixPath, bytes | None]) -> dict[PurePosixPath, byt
 
 
 def from_work(name: str, file: str, content: bytes, chapter: str) -> HandIn:
-    """Return the solution of a chapter's exercise in a My work file, and the score it claims."""
+    """Return the solution to a chapter's exercise in a My work file, and the score it claims."""
     try:
         found = progress.read(content).scores.get(chapter)
     except ValueError as error:

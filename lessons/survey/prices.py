@@ -142,7 +142,7 @@ def format_quantity(value: float | None, unit: str) -> str:
 
 
 def symbols_of(rows: Iterable[Row]) -> dict[str, str]:
-    """Return the symbols in the formulas of these rows of the table, with their meanings."""
+    """Return the symbols that these rows' formulas use, with their meanings."""
     formulas = [costs.every()[row["method"]] for row in rows]
     named = {symbol for of in formulas for quantity in costs.QUANTITIES for symbol in of.symbols(quantity)}
     return {symbol: meaning for symbol, meaning in SYMBOLS.items() if symbol in named}

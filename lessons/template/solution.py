@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise."""
+"""A perfect solution to the exercise."""
 
 
 def double(x):

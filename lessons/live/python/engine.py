@@ -152,7 +152,7 @@ def _higher(loss: float, recorded: float) -> str:
 
 
 def check(chapter: str, source: str, seed: int | None = None) -> list[Any]:
-    """Grade a solution of a chapter's exercise, for practice: it runs in this process, and memory is not measured."""
+    """Grade a solution to a chapter's exercise, for practice: it runs in this process, and memory is not measured."""
     from lessons.grading.attempt import Solution
     from lessons.grading.grader import judge, refuse_start_file
     from lessons.grading.in_process import InProcess
