@@ -21,7 +21,7 @@ def excess(most: int) -> str:
 
 
 def groups(leaders: Collection[int]) -> dict[int, list[int]]:
-    """Return the processes in the process groups that these processes lead."""
+    """Return the processes in each of the process groups that `leaders` lead."""
     found: dict[int, list[int]] = {leader: [] for leader in leaders}
     for name in os.listdir(PROC):
         if name.isdigit():

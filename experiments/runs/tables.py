@@ -44,7 +44,7 @@ is_estimated = table_samples.is_estimated
 
 
 class FirstRun(NamedTuple):
-    """A first run on a table, and sentences on what it `predicts`, its `features`, and `notes` on rows.
+    """A first run on a table, with sentences on what it `predicts` and on its `features`, and `notes` on rows.
 
     `target` lists each class with its number of rows, or describes the spread of the numbers to estimate. `why` says
     how the run differs from the defaults, "" if it does not.

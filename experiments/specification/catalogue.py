@@ -123,5 +123,5 @@ def link(text: str) -> Link:
 
 
 def device(text: str) -> Device:
-    """Return a device, from a preset's name or from numbers. Raise ValueError if it is neither."""
+    """Return a device, by preset or from numbers. Raise ValueError if the text is neither."""
     return parse_device(text)

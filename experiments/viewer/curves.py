@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 def window(runs: Sequence[Run]) -> float:
-    """Return the number of a worker's steps over which losses are averaged, the same for all runs in a chart."""
+    """Return the number of a worker's steps over which a chart averages the losses of all its runs."""
     return max((_steps(run) / SMOOTH for run in runs), default=0.0)
 
 
@@ -169,7 +169,7 @@ def _running(y: np.ndarray, window: int) -> np.ndarray:
 
 
 def _sums(y: np.ndarray, window: int) -> np.ndarray:
-    """Return the running sum of y, over up to `window` values around each, from sums within blocks of `window` values.
+    """Return the running sum of y over up to `window` values around each, from sums within blocks of that size.
 
     A running total would lose all digits after a loss of 1e20.
     """

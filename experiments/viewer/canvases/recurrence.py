@@ -59,8 +59,9 @@ class Touch(NamedTuple):
 
 
 def touch(run: Run, trace: Trace, kinds: int, since: float) -> Touch:
-    """Return what the timeline of `run` needs so that a reader can touch it. It shows `trace` from `since` (s) on;
-    kinds below `kinds` are finer kinds of work, which count as KINDS[0].
+    """Return what the timeline of `run` needs so that its reader can cause trouble in it.
+
+    It shows `trace` from `since` (s) on. Kinds below `kinds` are finer kinds of work, which count as KINDS[0].
     """
     e = run.experiment
     network = Conditions.of(e).network

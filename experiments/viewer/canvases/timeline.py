@@ -41,8 +41,8 @@ class Unfolded(NamedTuple):
 
 
 class View(NamedTuple):
-    """The state in which a page opens: the window (s) of its timeline (default: the story's), the wait that is
-    explained, the zoom of the curves' axis, in its units, and whether the critical path is outlined.
+    """The state in which a page opens: the timeline's window in s (default: the story's), the wait that is explained,
+    the zoom of the curves in units of their axis, and whether the critical path is outlined.
     """
 
     window: Window | None = None
