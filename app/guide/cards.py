@@ -106,7 +106,7 @@ def lose_one(mine: Experiment, seconds: float) -> CardRuns | None:
 
 
 def send_less(mine: Experiment, _seconds: float) -> CardRuns | None:
-    """Send a small part of each gradient, on a workload with an accuracy."""
+    """Send a small part of each gradient, on a workload that has an accuracy."""
     sends_gradients = mine.method.compresses and ALGORITHMS[mine.algorithm].family != "averaging"
     if mine.workload not in CLASSIFIED or mine.compression != "none" or not sends_gradients:
         return None

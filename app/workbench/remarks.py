@@ -39,7 +39,7 @@ def show(run: Run, missing: list[str]) -> None:
 
 
 def show_notes(experiment: Experiment, notes: Sequence[str]) -> None:
-    """Show notes on a run of `experiment`; those that are known before it has ended stay in their place."""
+    """Show notes on a run of `experiment`; those that are known before it ends keep their place."""
     for note in notes:
         st.caption(f":material/info: {sentence(naming.readable(experiment, note))}")
 

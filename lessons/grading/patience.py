@@ -31,7 +31,7 @@ class Limits:
 
 
 class Patience:
-    """The clocks of one of a solution's processes."""
+    """The clocks of one process of a solution."""
 
     def __init__(self, limits: Limits, process: int):
         self.limits, self.process = limits, process
