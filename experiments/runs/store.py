@@ -71,7 +71,7 @@ def elsewhere() -> list[Path]:
 
 
 def move(folder: Path, root: str | Path) -> Path:
-    """Move a run from `elsewhere` below `root`; return its folder. Raise ValueError if it is damaged, or OSError."""
+    """Move a run from `elsewhere` to `root`; return its folder. Raise ValueError if damaged, OSError if that fails."""
     place = save(load_any(folder), root)
     shutil.rmtree(folder)
     with contextlib.suppress(OSError):  # another run may be in it

@@ -118,8 +118,9 @@ def environment() -> dict[str, Any]:
 
 
 def blas() -> dict[str, str]:
-    """Return library, version and kernels of each BLAS that this process has loaded, by the package that brought it:
-    {"blas_scipy": "openblas 0.3.30 Haswell"}; "blas" is one that no package brought. Without threadpoolctl, {}.
+    """Return the library, version and kernels of each BLAS that is loaded, by the package it came with.
+
+    For example, {"blas_scipy": "openblas 0.3.30 Haswell"}; "blas" came with no package. Without threadpoolctl, {}.
     """
     try:
         from threadpoolctl import threadpool_info

@@ -78,7 +78,7 @@ def touch(run: Run, trace: Trace, kinds: int, since: float) -> Touch:
 
 
 def recurrence(run: Run, trace: Trace, kinds: int = 0, since: float = 0.0) -> bytes | None:
-    """Return the packed recurrence of a run's `trace` from `since` (s) on, with at most about MOST operations.
+    """Return the packed recurrence of a run's `trace` from `since` (s) on, up to about MOST operations.
 
     None if the order of operations depends on times in a way that cannot be repeated: nothing can be predicted then.
     Header: servers that serve a queue; slowed, the kinds that a slow rank takes longer for are below it; since and
