@@ -73,7 +73,7 @@ def log(**values: float) -> None:
 
 
 def main() -> int:
-    """Run the command line `lockstep`, and return its exit code."""
+    """Run the `lockstep` command line, and return its exit code."""
     find_here(*ROOMS, "lessons", "app")
     from app.__main__ import main
 

@@ -128,7 +128,7 @@ class Trace:
         return dict(zip(spans["rank"][gone].tolist(), spans["start"][gone].tolist(), strict=True))
 
     def busy(self) -> np.ndarray:
-        """Return the seconds that each rank spent on each kind, shape (ranks, len(KINDS))."""
+        """Return the seconds that each rank spent in each kind of span, shape (ranks, len(KINDS))."""
         table = np.zeros((self.ranks, len(KINDS)))
         np.add.at(table, (self.spans["rank"], self.spans["kind"]), self.spans["end"] - self.spans["start"])
         return table

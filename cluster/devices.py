@@ -39,7 +39,7 @@ class Device:
     is_asynchronous: bool = False  # a GPU: the host only queues kernels, and runs ahead of them
 
     def seconds(self, flops: float, nbytes: float, itemsize: int = 4) -> float:
-        """Return the time of one kernel call, in s. `itemsize` is the bytes per number, which matter in products."""
+        """Return the time of one kernel call, in s. For matrix products, `itemsize` gives the bytes per number."""
         return self.overhead + max(flops / self.rate(itemsize), nbytes / self.bandwidth)
 
     def rate(self, itemsize: int) -> float:

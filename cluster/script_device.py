@@ -30,7 +30,7 @@ class ScriptDevice(Device):
         return bool(self.view or self.call)
 
     def of_operation(self, flops: float, nbytes: float, is_slow: bool, itemsize: int = 4) -> float:
-        """Return the time of an operation, in s; `itemsize` is the bytes per number, which matter in products."""
+        """Return the time of an operation, in s. For matrix products, `itemsize` gives the bytes per number."""
         return self.seconds(flops, nbytes * self.slow if is_slow else nbytes, itemsize)
 
     def of_view(self) -> float:

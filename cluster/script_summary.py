@@ -16,7 +16,7 @@ PRINTED = "printed "
 
 
 class Waited(NamedTuple):
-    """A wait of `rank` in the operation `what`, at `line` of the script. It ended when `culprit`, the last, arrived.
+    """A wait of `rank` in the operation `what`, at `line` of the script. It ended when the last, `culprit`, arrived.
 
     `ready` is when the rank itself had joined or sent. It may have computed from then until it had to wait.
     """

@@ -58,7 +58,7 @@ def grid(elements: int) -> int:
 
 
 def blocks_over(count: int, array) -> tuple:
-    """Return the launch configuration of a kernel whose blocks take turns at `count` items, on `array`'s stream."""
+    """Return the launch configuration of a kernel whose blocks share `count` items among them, on `array`'s stream."""
     return max(1, min(MAX_BLOCKS, count)), THREADS, stream_of(array)
 
 

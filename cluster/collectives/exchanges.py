@@ -25,7 +25,7 @@ def recursive_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int =
 
 
 def halving_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
-    """Sum x in place: halve the part each rank sums until one piece is left, then double it back (Rabenseifner).
+    """Sum x in place: halve each rank's part until one piece is left, then collect the rest by doubling (Rabenseifner).
 
     The nearest partner comes first, so that the longest messages travel the shortest distance.
     """

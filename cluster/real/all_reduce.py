@@ -99,7 +99,7 @@ class TorchAllReduce:
 
 
 def _process_group(comm: RealComm, cuda: bool) -> Any:
-    """Return torch's group of these ranks. It is created directly, since every rank would have to call new_group."""
+    """Return torch's group of these ranks. It is created directly: new_group would have to be called by every rank."""
     import torch.distributed as dist
 
     state, made = comm._state, comm._process_groups
@@ -116,7 +116,7 @@ def _process_group(comm: RealComm, cuda: bool) -> Any:
 
 @contextlib.contextmanager
 def _cluster_errors(comm: RealComm, waiting: tuple) -> Iterator[None]:
-    """Convert torch's errors about other ranks to Deadlock and RankLost, after which the group runs no collectives."""
+    """Convert torch's errors about other ranks to Deadlock and RankLost. After one, the group runs no collectives."""
     state = comm._state
     state.waiting = waiting
     try:

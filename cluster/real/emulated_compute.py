@@ -26,7 +26,7 @@ SHORT = 5e-5  # s; too short for a sleep, so this time is left for the next kern
 
 
 class EmulatedCompute:
-    """The meter of a rank that makes kernels take their emulated time. `due` is when its work so far should end."""
+    """A rank's meter that makes kernels take their emulated time. `due` is when the rank's work so far should end."""
 
     def __init__(self, event_log: StreamedEventLog, device: Device | None, faults: Faults, on_gpu: bool = False):
         self._event_log, self._device = event_log, device

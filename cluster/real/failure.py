@@ -73,12 +73,12 @@ def rank_lost(rank: int, seconds: float, step: int, why: str) -> Failure:
 
 
 def start_failed(rank: int, error: Exception) -> Failure:
-    """Return the failure of a rank that the fork server did not start."""
+    """Return the failure of a rank that the fork server could not start."""
     return rank_lost(rank, 0.0, -1, f"its process could not start: the fork server is gone ({type(error).__name__})")
 
 
 def unreadable_result(rank: int, error: Exception) -> Failure:
-    """Return the failure of a rank whose result cannot be unpickled. Call this where `error` is caught."""
+    """Return the failure of a rank whose result cannot be unpickled. Call this in the handler of `error`."""
     return Failure.of(error, rank, -1)._replace(text=f"its result cannot be read: {type(error).__name__}: {error}")
 
 

@@ -114,7 +114,7 @@ class Links:
         return sum(frames for peer, frames in self._received.items() if self.state[peer] != LOST)
 
     def emulate(self, network: EmulatedNetwork, zero: float, patience: float = 0.0) -> None:
-        """From now on, deliver a message that carries a time at the moment when `network` would deliver it.
+        """From now on, deliver each message that carries a time when `network` would deliver it, not before.
 
         The run began at `zero` on the monotonic clock. A message that is read less than `patience` seconds late counts
         as having arrived on time.
@@ -276,7 +276,7 @@ class Links:
         self._boxes.setdefault(channel, []).append(envelope)
 
     def _end(self, peer: int) -> None:
-        """Mark a peer that sends no more as done or lost, once all of its messages have arrived."""
+        """Mark a peer that will send no more as done or lost, once all of its messages have arrived."""
         if peer in self._ended and not self._on_the_way[peer]:
             self.state[peer] = self._ended[peer]
             self.news.notify_all()

@@ -69,7 +69,7 @@ def own_address(master: str, exchange: Callable[[Any], list]) -> str:
 
 
 def interface(address: str) -> dict[str, str]:
-    """Return the environment variables that make gloo use the interface with this address, not the host's name."""
+    """Return the environment variables that make gloo use the interface with this address instead of the host name."""
     import psutil
 
     names = [name for name, bound in psutil.net_if_addrs().items() if any(one.address == address for one in bound)]

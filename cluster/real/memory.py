@@ -23,7 +23,7 @@ try:
 except ImportError:  # Windows
     import msvcrt as windows
 
-    msvcrt: Any = windows  # of which type checkers elsewhere know nothing
+    msvcrt: Any = windows  # elsewhere, type checkers do not know this module
     fcntl = None  # type: ignore[assignment]  # which is asked below
 
 BEYOND = 1 << 40  # the byte that is locked on Windows to lock a whole file; nobody reads it
@@ -142,7 +142,7 @@ def create(nbytes: int) -> tuple[int, str]:
 
 
 def open_path(path: str) -> int:
-    """Return a file descriptor of another rank's memory."""
+    """Return a file descriptor for another rank's memory."""
     return os.open(path, os.O_RDWR)
 
 

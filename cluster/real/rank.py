@@ -96,7 +96,7 @@ def enter(
 
 
 def _start(comm: RealComm, network: Network | None, device: Device | None, faults: Faults) -> None:
-    """Start the run's clock, and the emulation, which needs it."""
+    """Start the run's clock, and then the emulation, which depends on it."""
     state = comm._state
     made = None if network is None else emulate(comm, network)
     _start_clock(comm)

@@ -49,7 +49,7 @@ class RankState:
 
 @dataclass(frozen=True)
 class RankStatus:
-    """What a rank is doing, as it reports it to the parent.
+    """What a rank is doing, as reported to the parent.
 
     It is stuck if only a message from another rank can wake it. If all ranks are stuck, and as many frames were
     received as were sent, the run is deadlocked.

@@ -97,7 +97,7 @@ class SharedAllReduce:
 
 
 def _agree(comm: RealComm, x: np.ndarray, scale: float) -> None:
-    """Meet, as in a barrier. Raises ValueError, on every rank, unless all of them want the same sum."""
+    """Wait for all ranks, as in a barrier. Raise ValueError on every rank unless all want the same sum."""
     wanted = len(x), x.dtype.num, scale
     alike: tuple | None = wanted  # None once some are known to differ
     distance = 1
@@ -114,7 +114,7 @@ def _agree(comm: RealComm, x: np.ndarray, scale: float) -> None:
 
 
 def _sum(comm: RealComm, x: np.ndarray, scale: float, memory: np.ndarray) -> None:
-    """Sum x over the ranks in place, times `scale`, through `memory`, (2, ranks, AREA) bytes."""
+    """Sum x over the ranks in place, through `memory`, (2, ranks, AREA) bytes, and multiply it by `scale`."""
     rank, size = comm.rank, comm.size
     nbytes = AREA // size // WIDEST * WIDEST  # bytes of a piece that pass at a time
     length = nbytes // x.itemsize

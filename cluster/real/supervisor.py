@@ -75,7 +75,7 @@ class Supervisor:
         self.failures: list[Failure] = []
         self.decided = math.inf  # when these failures end the run
         self.over = False
-        self.compiling = ""  # what ranks report to be doing before they are ready
+        self.compiling = ""  # what ranks say they are doing before they are ready
         self.compiled = 0.0  # s of the run's clock in which a rank compiled, at most
         self.told = time.monotonic()
 
@@ -112,7 +112,7 @@ class Supervisor:
         return Outcome(self.results, self.merged.event_logs, error, tuple(notes), gone, self.gpus)
 
     def _blocked(self) -> list[int]:
-        """Return the ranks that were waiting for another when the run ended."""
+        """Return the ranks that were waiting for another rank when the run ended."""
         gone = self.lost | self.returns.away
         waited = [rank for rank, one in sorted(self.reports.items()) if one.status.wait and rank not in gone]
         return [rank for rank in waited if self.merged.event_logs[rank].mark < self.seconds]

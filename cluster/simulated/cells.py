@@ -76,7 +76,7 @@ class VectorPiece:
 
 
 class Additions:
-    """The additions to each coordinate: their number, and the times of the last load and store, s."""
+    """The additions to each coordinate: their number, and the times of the last load and store, in s."""
 
     def __init__(self, coordinates: int):
         self.written = np.zeros(coordinates, np.int64)
@@ -127,7 +127,7 @@ class Coordinates:
         return int(meet.sum())
 
     def _window(self, stored: np.ndarray, began: float) -> np.ndarray:
-        """Return the time from load to store of each coordinate, s."""
+        """Return the time from load to store of each coordinate, in s."""
         lines = self.place // (LINE // self.vector.itemsize)
         taken = np.cumsum(np.diff(lines, prepend=-1) != 0)
         if taken[-1] * LINE >= self.vector.nbytes:

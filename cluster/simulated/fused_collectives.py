@@ -147,7 +147,7 @@ class FusedAllReduce:
 
     @classmethod
     def join(cls, comm: SimulatedComm, x: np.ndarray, scale: float, priority: int = 0) -> Participant:
-        """Let the rank of `comm` join now. Return its part. With a priority, the sum waits at the ports in its turn."""
+        """Return the part of the rank of `comm`, which joins now. A sum with a priority waits its turn at the ports."""
         sim = comm._sim
         sim.queue.sync(comm._actor)
         key, wanted = (comm.group, "all-reduce", comm._calls), (len(x), x.dtype, scale)

@@ -88,7 +88,7 @@ class SimulatedVector:
                 np.add.at(vector, where, delta)
 
     def walk(self, walk: SharedSteps) -> tuple[float, WriteCounts]:
-        """Take the steps one by one, each in its own time."""
+        """Take the steps one by one, advancing the rank's time."""
         counts = WriteCounts(0, 0, 0, [])
         return sum(self._step(part, counts) for part in walk.parts()), counts
 

@@ -75,7 +75,7 @@ class Rank(Actor):
         self._slowness = Slowness(faults, number)
 
     def main(self, program: Callable, comm, actor: Actor | None = None) -> None:
-        """Run `program(comm)`, as the body of the strand of this rank or of `actor` in its background.
+        """Run `program(comm)` as the body of this rank's strand or, in its background, of the strand of `actor`.
 
         The first error of any rank becomes the error of the run.
         """
@@ -132,7 +132,7 @@ class Rank(Actor):
         return self._slowness.at(self.event_log.step)
 
     def interrupt(self, working: bool = False) -> None:
-        """Apply the pauses and the crash that this rank's time has reached. Raises Crashed.
+        """Apply the pauses that this rank's time has reached. Raise Crashed if it has reached the crash.
 
         A pause prolongs work that it interrupts; a wait ends when both the wait and the pause are over.
         """

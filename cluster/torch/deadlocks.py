@@ -1,4 +1,4 @@
-"""A script's deadlock in words: ranks that wait at the same line, grouped, and who is missing where."""
+"""A script's deadlock in words: groups of ranks that wait at the same line, and who is missing where."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Match:
-    """Sends and receives of one group, receiver and tag that have not been matched yet, in the order of time."""
+    """Sends and receives of one group, receiver and tag that have not been matched yet, the earliest first."""
 
     def __init__(self):
         self._sends: list[tuple[int, Sending | None]] = []  # from whom; None for a message that has already left

@@ -103,7 +103,7 @@ class Meeting:
             queue.push(max(ends[place], actor.now, queue.now), actor)
 
     def missing(self) -> Iterator[str]:
-        """Yield a sentence for each place where ranks that have not arrived are."""
+        """Yield sentences about the ranks that have not arrived, one for each place where some of them are."""
         group = self._group
         found: dict[str, list[int]] = {}
         for place, number in enumerate(group.members):

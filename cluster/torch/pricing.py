@@ -52,18 +52,18 @@ class Pricer:
         self.poll: Callable[[], None] = lambda: None  # called after each operation that is priced
 
     def charge(self) -> None:
-        """Advance the rank by its work, other than operations, since the last call."""
+        """Charge the rank for its work since the last call, except for operations."""
 
     def skip(self) -> None:
         """Do not charge for anything since the last call of `charge`."""
 
     def join(self, time: float | None = None) -> None:
-        """Let the host wait for the default stream, or for an operation that ends at `time`, in s."""
+        """Make the host wait for the default stream, or for an operation that ends at `time`, in s."""
         self.host = max(self.host, self.rank.now if time is None else time)
         self.wait_until(self.host)
 
     def wait_until(self, time: float) -> None:
-        """Let the default stream wait until `time`, in s, for the host or an operation of another stream."""
+        """Make the default stream wait until `time`, in s, for the host or an operation of another stream."""
         rank = self.rank
         if self.runs_ahead and time > rank.now:
             kind, label = self.activity.now()
@@ -176,7 +176,7 @@ class Roofline(Pricer, TorchDispatchMode):
         self.poll()
 
     def _advance(self, seconds: float, working: bool = False) -> None:
-        """Let the rank work for this long."""
+        """Make the rank work for this long."""
         if not seconds:
             return
         rank, stream = self.rank, current_stream()

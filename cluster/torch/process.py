@@ -45,7 +45,7 @@ class SharedState:
 
 
 class Process:
-    """One rank."""
+    """The process that one rank appears to be."""
 
     def __init__(self, comm: SimulatedComm, shared: SharedState, pricer: Pricer, environment: dict[str, str]):
         self.comm, self.shared, self.pricer, self.environment = comm, shared, pricer, environment

@@ -72,7 +72,7 @@ class OwnModules:
         self.files: set[str] = set()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return where the module is, or None if it is not in the folder."""
+        """Return the module's spec, or None if it is not in the folder."""
         spec = PathFinder.find_spec(name, path or [self.folder])
         origin = (spec and spec.origin) or ""
         if not origin.startswith(self.folder) or is_library_file(origin):

@@ -48,7 +48,7 @@ class VirtualStream:
         return self.is_side and this().pricer.runs_ahead
 
     def begin(self, arguments: Any) -> float:
-        """Return when an operation on these arguments begins if it is issued now, in s. It may have to wait."""
+        """Return when an operation on these arguments begins if it is issued now, in s. This may block the rank."""
         if not self.runs_beside:
             self._wait_for(arguments)
             return this().rank.now
@@ -116,7 +116,7 @@ class VirtualEvent:
         (stream or current_stream()).wait_event(self)
 
     def synchronize(self) -> None:
-        """Let the host wait for this event."""
+        """Make the host wait for this event."""
         over = max([self.time, *(work.settle() for work in self.works)])
         _default().wait_event(self)
         this().pricer.join(over)
@@ -178,7 +178,7 @@ def tensors(x: Any) -> Iterator[torch.Tensor]:
 
 @contextlib.contextmanager
 def virtual_streams() -> Iterator[None]:
-    """During a run, give torch.cpu virtual streams, and let a host wait for the tensors that it reads."""
+    """During a run, give torch.cpu virtual streams, and make a host wait for the tensors that it reads."""
     reads = {name: _read(getattr(torch.Tensor, name)) for name in ("cpu", "numpy", "tolist", "__repr__")}
     streams = {"Stream": VirtualStream, "Event": VirtualEvent, "stream": _stream, "current_stream": current_stream}
     with replace_names(torch.cpu, **streams, synchronize=_synchronize), replace_names(torch.Tensor, **reads):

@@ -34,7 +34,7 @@ dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
 
 
 def _new_group(size: int, rank: int, ranks: Any, backend: Any, *args: Any, **options: Any) -> Any:
-    """Make a group of our backend, whatever backend the script names."""
+    """Return a new group of our backend, whatever backend the script names."""
     return _real_new_group(size, rank, ranks, dist.Backend(NAME), *args, **options)
 
 

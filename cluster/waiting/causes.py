@@ -51,7 +51,7 @@ class Causes:
     pieces: tuple[np.ndarray, ...]
 
     def totals_in(self, spans: np.ndarray) -> np.ndarray:
-        """Return seconds by rank and reason, (ranks, reasons), of the waits in the mask `spans`."""
+        """Return the seconds by rank and reason, (ranks, reasons), of the waits in the mask `spans`."""
         wait, rank, reason, seconds = self.pieces
         key = rank * len(REASONS) + reason
         return np.bincount(key, seconds * spans[wait], self.totals.size).reshape(self.totals.shape)
@@ -79,7 +79,7 @@ def causes(trace: Trace, recorded: Sequence[Waited] = ()) -> Causes:
 
 
 def _chosen(lanes: Lanes, pieces: Pieces, is_one_program: bool) -> Columns:
-    """Return rank, reason, seconds, span, factor and without of the main cause of each wait.
+    """Return the columns `rank`, `reason`, `seconds`, `span`, `factor` and `without` for the main cause of each wait.
 
     `is_one_program` means that all ranks execute one script, and do the same things in the same order.
     """
@@ -179,7 +179,7 @@ def _step_lengths(lanes: Lanes) -> np.ndarray:
 
 
 def _medians(key: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (keys, lower median of the values of each)."""
+    """Return (the distinct keys, the lower median of each one's values)."""
     order = np.lexsort([value, key])
     first = np.flatnonzero(np.diff(key[order], prepend=-1))
     count = np.diff(first, append=len(order))

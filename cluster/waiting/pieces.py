@@ -40,7 +40,7 @@ class Pieces:
         return [np.concatenate(column) for column in zip(*self._parts, strict=True)]
 
     def totals(self, ranks: int, of: np.ndarray | None = None) -> np.ndarray:
-        """Return the waiting time, s, by rank and reason, (ranks, reasons); `of` masks the spans that count."""
+        """Return the waiting time by rank and reason, (ranks, reasons), in s; `of` masks the spans that count."""
         wait, rank, reason, seconds, _ = self.columns()
         key = rank * len(REASONS) + reason
         return np.bincount(key, seconds if of is None else seconds * of[wait], ranks * len(REASONS)).reshape(

@@ -43,7 +43,7 @@ def reference(dq, dk, dv, dy, p, q, k, v):
 
 
 def turn(ds, p, i, scale):
-    """Turn dy v^T of position i, (time,), into its ds, in place; masked entries of p become 0."""
+    """Turn dy v^T of position i, (time,), into its ds, in place; the entries of later positions become 0."""
     along = ds.dtype.type(0)
     for j in range(i + 1):
         along += p[j] * ds[j]

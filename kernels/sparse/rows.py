@@ -119,7 +119,7 @@ def atomic_add(typing, array, i, value):
     from numba.np.arrayobj import make_array
 
     if not isinstance(array.dtype, types.Float):
-        raise TypingError(WHOLE)  # LLVM refuses it in lines of its own
+        raise TypingError(WHOLE)  # LLVM would refuse it with a long message of its own
 
     def generate(context, builder, signature, args):
         kind = signature.args[0]
