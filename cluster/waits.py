@@ -1,4 +1,4 @@
-"""The waits that a deadlock consists of: for whom a rank waits, and since when."""
+"""The waits that make up a deadlock: whom each rank waits for, and since when."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple

@@ -48,7 +48,7 @@ class DivergentBarrier(RuntimeError):
 
 
 class SourceLine(NamedTuple):
-    """A line of a function."""
+    """A line of a function's source."""
 
     code: CodeType
     number: int

@@ -45,7 +45,7 @@ def pack(x: Any, arrays: list[np.ndarray]) -> Any:
 
 
 def unpack(packed: Any, fetch: Callable[[str, tuple], np.ndarray], device: str) -> Any:
-    """Return the message that `pack` was given. `fetch(type, shape)` returns its next array; tensors go to `device`."""
+    """Return the message given to `pack`. `fetch(type, shape)` returns its next array; tensors go to `device`."""
     if type(packed) is list:
         array = fetch(*packed[:2])
         return array if len(packed) == 2 else to_device(array, device)

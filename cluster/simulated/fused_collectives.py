@@ -185,7 +185,7 @@ class FusedAllReduce:
         return [comm.route(right) for comm, right in zip(comms, rights, strict=True)]
 
     def reduce(self, scale: float) -> None:
-        """Sum in the ring's order, and compute when each rank has the sum. If a rank is lost first, nobody gets it."""
+        """Sum in the ring's order, and compute when each rank has the sum. If a rank is lost first, no rank gets it."""
         participants = self.participants
         vectors = [participant.x for participant in participants]
         self.last = max(participant.joined for participant in participants)

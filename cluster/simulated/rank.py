@@ -114,7 +114,7 @@ class Rank(Actor):
             self.sim.tick()
 
     def charge_all(self, prices: Prices) -> None:
-        """Advance by the prices of several kernels, as `charge` does for one; compiled if none of them has a span."""
+        """Advance by the prices of several kernels, like repeated calls of `charge`; compiled if none gets a span."""
         event_log = self.event_log
         if self.interruptible or not event_log.busy:
             for row in prices.rows:

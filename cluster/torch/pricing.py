@@ -83,7 +83,7 @@ class Pricer:
 
 
 class Roofline(Pricer, TorchDispatchMode):
-    """Charges for each operation by the FLOPs and bytes of its tensors, and for the Python calls in between."""
+    """Charges for each operation according to its FLOPs and bytes, and for the Python calls in between."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

@@ -32,8 +32,6 @@ class Enough(BaseException):
 
 @dataclass
 class SharedState:
-    """State that all ranks of a run share."""
-
     sim: Simulation
     eager: int  # bytes up to which a send does not wait for its receiver
     values: Values  # of the store

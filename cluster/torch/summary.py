@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def summarize(recorded: Recorded) -> Summary:
-    """Return the numbers of this run."""
+    """Return the summary of a recorded run."""
     outcome = recorded.outcome
     trace, logs = outcome.trace(), outcome.event_logs
     busy, took = trace.busy(), trace.spans["end"] - trace.spans["start"]

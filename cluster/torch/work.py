@@ -128,7 +128,7 @@ class CollectiveWork(PendingWork):
         return True
 
     def settle(self) -> float:
-        """Return when it ends, in s. Other ranks run until that is known, but this rank's time does not advance."""
+        """Return when the collective ends, in s. Other ranks run until this is known; this rank's time stands still."""
         end = self.end()
         if end is None:
             process = self.group.process
@@ -138,7 +138,7 @@ class CollectiveWork(PendingWork):
         return end
 
     def _known_end(self) -> float:
-        """Return when it ends, in s, once all ranks have joined. Raise RankLost if one of them never does."""
+        """Return when the collective ends, in s, once all ranks have joined. Raise RankLost if one never does."""
         meeting, process = self._meeting, self.group.process
         rank, queue, name = process.rank, process.sim.queue, meeting.call.name
         start = rank.now

@@ -21,7 +21,7 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Causes:
-    """Why ranks waited. All columns except `totals` and `training` have one row per span of the trace.
+    """Why ranks waited. All columns except the last three have one row per span of the trace.
 
     message   the message that ended this wait, or that was received in this span, as a row of the messages; else -1
     by        the rank that ended the wait: it sent the message, or was the last to join; -1 if nobody did, or no wait

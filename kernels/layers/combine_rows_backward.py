@@ -32,7 +32,7 @@ def reference(drows, dweight, dy, rows, place, weight):
 
 
 def one(drows, dy, rows, at, weight):
-    """Write row `at` of drows; return the gradient of its weight. dy (width,)."""
+    """Write row `at` of drows, given dy, (width,); return the gradient of its weight."""
     total = dy.dtype.type(0)
     if at >= 0:
         for j in range(dy.size):

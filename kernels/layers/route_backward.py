@@ -38,7 +38,7 @@ def reference(dz, dweight, p, weight, chosen, share, balance):
 
 
 def row(dz, dweight, p, weight, chosen, share, pull):
-    """Write dz of one token, (experts,); pull is balance experts / n."""
+    """Write dz, (experts,), of one token; `pull` = balance * experts / n."""
     mean = total = p.dtype.type(0)
     for j in range(p.size):
         mean += share[j] * p[j]
