@@ -4,6 +4,7 @@ runs.
 
 import contextlib
 import math
+import os
 import re
 import secrets
 import time
@@ -12,7 +13,7 @@ import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than 
 import streamlit as st
 
 from app.browser.cookies import reader
-from experiments.jobs import turns
+from experiments.jobs import dask_cluster, turns
 from experiments.jobs.job import JobState
 from experiments.jobs.pool import Pool
 from experiments.runs import cached, store
@@ -32,7 +33,7 @@ NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 
 @st.cache_resource(show_spinner=False)
 def pool() -> Pool:
-    return Pool(ROOT)
+    return Pool(ROOT, dask=os.environ.get(dask_cluster.VARIABLE, ""))
 
 
 def owner() -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from experiments.jobs import turns
+from experiments.jobs.dask_cluster import DaskChild
 from experiments.jobs.process import Child
 from experiments.jobs.spec import JobSpec
 from experiments.specification.experiment import Experiment
@@ -58,7 +59,7 @@ class Job:
     owners: set[str] = field(default_factory=set)
     version: str = ""  # version of the source when it was requested
     length: float = FOREVER  # see experiments.jobs.turns.length
-    child: Child = field(init=False, repr=False)  # once it runs
+    child: Child | DaskChild = field(init=False, repr=False)  # once it runs
     deadline: float = FOREVER
     ending: str = ""
     ended_by: Literal["limit", "reader", "pool"] = "reader"
@@ -87,6 +88,8 @@ class Job:
             )
         elif line["kind"] == "phase":
             self.state = replace(self.state, phase=str(line["phase"]))
+        elif line["kind"] == "begun":
+            self.state = replace(self.state, phase="")
         elif line["kind"] == "result":
             self.result = {name: str(line[name]) for name in ("status", "error", "folder")}
         elif line["kind"] == "error":
@@ -111,7 +114,7 @@ class Job:
             )
 
 
-def _why(child: Child, code: int, limits: dict[str, int]) -> str:
+def _why(child: Child | DaskChild, code: int, limits: dict[str, int]) -> str:
     """Return a sentence on why a process ended with `code` and without a result."""
     ended = signal.Signals(-code).name if -code in set(signal.Signals) else ""
     if ended == "SIGXCPU":

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from experiments.jobs import memory, turns
+from experiments.jobs.dask_cluster import DaskChild, DaskCluster, may_leave
 from experiments.jobs.job import FOREVER, Job, JobState
 from experiments.jobs.process import Child
 from experiments.jobs.spare import Spare
@@ -52,6 +53,8 @@ class Pool:
     keeps what it recorded; if it does not stop within POLITE seconds, it is killed, as is any other job. An owner's
     lease ends `lease` seconds after its last renewal, or `grace` seconds after its release. To run several jobs at
     once, an owner submits them as "ada", "ada/study" and so on, which are released together.
+
+    With `dask`, the address of a Dask scheduler, jobs that hold no code or data of a reader run on its workers.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Pool:
         lease: float = 600.0,
         grace: float = 30.0,
         command: Sequence[str] = COMMAND,
+        dask: str = "",
     ):
         self.root, self.wall, self.lease, self.grace = Path(root).resolve(), wall, lease, grace
         self.slots, self.most = slots or max(1, (os.cpu_count() or 2) - 1), queue
@@ -79,6 +83,7 @@ class Pool:
         self._closing = False
         self._selector = selectors.DefaultSelector()
         self._spare = Spare(self.command, self._selector)
+        self.dask = DaskCluster(dask, self.root) if dask else None
         self._bell, self._ring = socket.socketpair()  # because a selector on Windows accepts no pipe
         for end in (self._bell, self._ring):
             end.setblocking(False)
@@ -220,11 +225,10 @@ class Pool:
                         self._kill(job, "the pool was closed", "pool")
                     if not self._running:
                         break
-                if self._queue and len(self._running) >= self.slots:
+                if any(not self._has_slot(job) for job in self._queue):
                     for job in [job for job in self._running if not job.owners]:
                         self._kill(job, "a run needed its place", "pool")
-                while self._queue and len(self._running) < self.slots:
-                    job = self._turns.order(self._queue, self._running)[0]
+                while job := next(filter(self._has_slot, self._turns.order(self._queue, self._running)), None):
                     self._turns.take(job)
                     self._queue.remove(job)
                     self._start(job)
@@ -240,9 +244,27 @@ class Pool:
                     job.end(job.child.reap(), self.limits)
             self._weigh()
         self._spare.dismiss()
+        if self.dask:
+            self.dask.close()
         self._selector.close()
         for end in (self._bell, self._ring):
             end.close()
+
+    def _has_slot(self, job: Job) -> bool:
+        """Return True if a slot is free where this job would run."""
+        far = self._leaves(job.work)
+        taken = sum(self._leaves(other.work) == far for other in self._running)
+        return taken < (self.dask.slots if far and self.dask else self.slots)
+
+    def _leaves(self, work: Experiment | JobSpec) -> bool:
+        """Return True if this work runs on the Dask cluster."""
+        return self.dask is not None and may_leave(work)
+
+    def _child(self, job: Job) -> Child | DaskChild:
+        """Return what will do the job. Raise OSError if there is nothing."""
+        if self.dask and self._leaves(job.work):
+            return self.dask.child(self._selector)
+        return self._spare.take(job.version) or Child(self.command, self._selector)
 
     def _start(self, job: Job) -> None:
         spec: dict[str, Any] = {"root": str(self.root), "parent": os.getpid(), **self.limits}
@@ -255,9 +277,10 @@ class Pool:
             if job.work.cluster != "simulated":
                 spec["memory"] = None  # torch, and even more so CUDA, reserve far more address space than they use
         try:
-            job.child = self._spare.take(job.version) or Child(self.command, self._selector)
+            job.child = self._child(job)
         except OSError as error:
-            job.state = replace(job.state, status="failed", message=f"no process could be started: {error.strerror}.")
+            why = f"no process could be started: {error.strerror}." if error.strerror else str(error)
+            job.state = replace(job.state, status="failed", message=why)
             return
         job.child.begin(spec, partial(self._hear, job))
         job.state = replace(job.state, status="running")
@@ -269,6 +292,8 @@ class Pool:
 
         A job that followed belongs to nobody until a reader submits it, and ends when another job needs its place.
         """
+        if line["kind"] == "begun":  # on a worker of the Dask cluster, which may have been busy
+            job.deadline = time.monotonic() + self.wall + POLITE
         if line["kind"] != "follows":
             return job.hear(line)
         work = JobSpec(**line["job_spec"])
@@ -301,7 +326,8 @@ class Pool:
         began = time.monotonic()
         if not memory.WATCHED or began < self._look:
             return
-        watched, most = {job.child.process.pid: job for job in self._running if not job.on_gpus}, self.limits["memory"]
+        here = [job for job in self._running if isinstance(job.child, Child) and not job.on_gpus]
+        watched, most = {job.child.process.pid: job for job in here}, self.limits["memory"]
         for leader, processes in (memory.groups(watched) if watched else {}).items():
             if memory.memory_used(processes, most) > most:
                 with self._lock:
@@ -331,7 +357,7 @@ class Pool:
 
         A job for which a slot is free does not count as queued, even if the pool's thread has not started it yet.
         """
-        free = max(0, self.slots - len(self._running))
+        free = max(0, self.slots + (self.dask.slots if self.dask else 0) - len(self._running))
         waiting = self._turns.order(self._queue, self._running)[free:]
         if len(waiting) < self.most:
             return

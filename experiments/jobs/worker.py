@@ -9,6 +9,7 @@ stdout   one JSON object per line:
          {"kind": "result", "status", "error", "folder"}      the run is stored, whatever its status; the folder is ""
                                                               if it was stopped before its first step
          {"kind": "error", "error"}                           nothing was stored; the sentence says why
+         {"kind": "begun", "address"}                         from a Dask worker only: this worker begins the job
          {"kind": "follows", "job_spec"}                      after a result: it continues with this job, which the
                                                               lines after it are about
 
@@ -126,18 +127,18 @@ def rehearse() -> None:
 
 
 def watch(spec: dict[str, Any], stop: threading.Event) -> list[str]:
-    """Set `stop` when this process reaches a time limit; the returned list then says which one.
+    """Set `stop` when this job reaches a time limit; the returned list then says which one.
 
     The pool or the kernel would kill it somewhat later, and what it recorded would be lost.
     """
     reached: list[str] = []
-    end = time.monotonic() + spec["wall"]
+    end, used = time.monotonic() + spec["wall"], time.process_time()
 
     def look() -> None:
         while not stop.wait(max(0.0, min(LOOK, end - time.monotonic()))):
             if time.monotonic() >= end:
                 reached.append(f"{spec['wall']:g} s")
-            elif spec["cpu"] and time.process_time() >= spec["cpu"]:
+            elif spec["cpu"] and time.process_time() - used >= spec["cpu"]:
                 reached.append(f"{spec['cpu']} s of CPU time")
             if reached:
                 stop.set()
@@ -146,8 +147,11 @@ def watch(spec: dict[str, Any], stop: threading.Event) -> list[str]:
     return reached
 
 
-def perform(spec: dict[str, Any], report: StatusWriter) -> None:
-    """Run the experiment or do the job of the spec, store the result and report where it is."""
+def perform(spec: dict[str, Any], report: StatusWriter, stop: threading.Event | None = None) -> None:
+    """Run the experiment or do the job of the spec, store the result and report where it is.
+
+    A run ends early once `stop` is set; without one, SIGTERM takes its place.
+    """
     if "job_spec" in spec:
         from experiments.jobs.spec import JobSpec
 
@@ -163,11 +167,13 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
     from experiments.specification.experiment import Experiment
     from experiments.wording import units
 
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    if stop is None:
+        stop = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())
     reached = watch(spec, stop) if "wall" in spec else []
     experiment = Experiment.from_json(json.dumps(spec["experiment"]))
     done, recording = importlib.import_module(RECORDING).record(experiment, report.progress, stop)
+    stop.set()  # nobody watches it any longer
     begun = len(done.losses["step"]) > 0
     if done.status == "cancelled" and reached:
         when = f"after {units.count_with_noun(done.summary['steps'], 'step')}" if begun else "before its first step"
@@ -189,21 +195,11 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
         )
 
 
-def main() -> int:
-    """Read the spec, apply its limits and do the work; return 1 if nothing could be stored."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C in its terminal
-    report = StatusWriter()
+def attempt(spec: dict[str, Any], report: StatusWriter, stop: threading.Event | None = None) -> int:
+    """Do the work; return 0, or 1 and report one sentence if nothing could be stored."""
     try:
-        if sys.argv[1:] == ["early"]:
-            limit({})
-            with telling(report):
-                rehearse()
-        if not (text := sys.stdin.read()):  # the pool has ended, or no longer needs this process
-            return 0
-        spec = json.loads(text)
-        limit(spec)
         with telling(report), within_bound(spec):
-            perform(spec, report)
+            perform(spec, report, stop)
         return 0
     except BrokenPipeError:  # the parent has ended
         return 1
@@ -219,6 +215,24 @@ def main() -> int:
         traceback.print_exc()
         report("error", error=f"{type(error).__name__}: {error}")
     return 1
+
+
+def main() -> int:
+    """Read the spec, apply its limits and do the work; return 1 if nothing could be stored."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C in its terminal
+    report = StatusWriter()
+    try:
+        if sys.argv[1:] == ["early"]:
+            limit({})
+            with telling(report):
+                rehearse()
+        if not (text := sys.stdin.read()):  # the pool has ended, or no longer needs this process
+            return 0
+    except BrokenPipeError:
+        return 1
+    spec = json.loads(text)
+    limit(spec)
+    return attempt(spec, report)
 
 
 def _plain(column: Any) -> list[float | None]:

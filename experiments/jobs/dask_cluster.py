@@ -1,0 +1,334 @@
+"""A Dask cluster as the place where jobs of the pool run.
+
+    cluster = DaskCluster("tcp://scheduler:8786")       or "local:4": four processes of this machine
+    child = cluster.child(selector)                     what `process.Child` is for a job on this machine
+
+A thread of its own keeps the connection, so that neither the pool nor a page ever waits for the network. Results arrive
+as the files of the stored run. A shared disk is not needed; where there is one, workers write to it.
+"""
+
+import contextlib
+import io
+import queue
+import secrets
+import selectors
+import signal
+import socket
+import tarfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from experiments.jobs.spec import JobSpec
+from experiments.jobs.worker import UNBEGUN
+from experiments.runs import cached, sealed
+from experiments.runs.summary import source_version
+from experiments.specification.experiment import Experiment
+
+VARIABLE = "LOCKSTEP_POOL"
+KINDS = ("study", "collective", "rate")
+"""Job specs that may leave this machine: they hold plain values, and neither code nor files of a reader."""
+BUILT_IN = ("digits", "spirals", "text", "quadratic", "sparse")
+"""Workloads whose data every installation has."""
+EVERY = 1.0  # s between two looks at the cluster
+CONNECT = 5.0  # s for a connection
+POLITE = 10.0  # s that a worker has to stop a job before its process is restarted
+WAITING = "waiting for a Dask worker"
+
+
+def may_leave(work: Experiment | JobSpec) -> bool:
+    """True if this work is repeatable elsewhere and brings no code or data of a reader."""
+    if isinstance(work, JobSpec):
+        experiment = work.values.get("experiment")
+        return work.kind in KINDS and (experiment is None or may_leave(Experiment.of(experiment)))
+    return work.is_repeatable and work.workload in BUILT_IN and not work.files
+
+
+class DaskCluster:
+    """The Dask cluster of the scheduler at `address`, whose results are stored below `root`.
+
+    `workers` are the addresses of its workers; `trouble` is a sentence while jobs cannot be sent to it, else "".
+    """
+
+    def __init__(self, address: str, root: Path):
+        try:
+            import distributed
+        except ImportError:
+            raise ValueError(
+                f"a pool at {address[:60]!r} needs Dask, which is not installed; pip install 'lockstep[cluster]' "
+                "installs it."
+            ) from None
+        self.address, self.root, self.workers, self.trouble = address, root, (), ""
+        self._distributed, self._client, self._local = distributed, None, None
+        self._token, self._topic = f".shared-{secrets.token_hex(8)}", f"lockstep-{secrets.token_hex(8)}"
+        self._children: dict[str, DaskChild] = {}
+        self._requests: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._doomed: dict[str, float] = {}  # worker -> when its process is restarted, unless its job ends before
+        if address.startswith("local:"):
+            self._start_local(address.partition(":")[2])
+        root.mkdir(parents=True, exist_ok=True)
+        (root / self._token).touch()
+        self._look()
+        self._thread = threading.Thread(target=self._loop, name="experiments.jobs.dask_cluster", daemon=True)
+        self._thread.start()
+
+    @property
+    def slots(self) -> int:
+        """The number of jobs sent to the cluster at a time: one more than it has workers, so that none has to wait."""
+        return len(self.workers) + 1
+
+    def child(self, selector: selectors.BaseSelector) -> "DaskChild":
+        """Return a job to be. Raise OSError if the cluster cannot be reached."""
+        if self.trouble:
+            raise OSError(self.trouble)
+        return DaskChild(self, selector)
+
+    def close(self) -> None:
+        """End the connection, and the processes of a local cluster."""
+        self._requests.put(None)
+        self._thread.join()
+        for one in (self._client, self._local):
+            if one is not None:
+                with contextlib.suppress(Exception):
+                    one.close()
+        (self.root / self._token).unlink(missing_ok=True)
+
+    # called by jobs, in the pool's thread
+
+    def submit(self, child: "DaskChild", spec: dict[str, Any]) -> None:
+        """Send a job to the cluster."""
+        self._children[child.key] = child
+        spec = {**spec, "shared": self._token, "version": source_version(), "follow": False, "memory": None}
+        self._requests.put(lambda: self._send(child, spec))
+
+    def stop(self, child: "DaskChild", by_force: bool) -> None:
+        """Ask the worker of this job to stop it; `by_force` restarts the worker's process if it does not."""
+        self._requests.put(lambda: self._stop(child, by_force))
+
+    # done in this object's own thread
+
+    def _loop(self) -> None:
+        looked = time.monotonic()
+        while True:
+            with contextlib.suppress(queue.Empty):
+                request = self._requests.get(timeout=max(0.0, looked + EVERY - time.monotonic()))
+                if request is None:
+                    return
+                request()
+            if time.monotonic() >= looked + EVERY:
+                self._look()
+                looked = time.monotonic()
+
+    def _look(self) -> None:
+        """Connect if that is necessary, see which workers there are, and restart those that did not stop a job."""
+        try:
+            if self._client is None or self._client.status != "running":
+                self._connect()
+            found = self._client.scheduler_info(n_workers=-1)["workers"]
+            self.workers = tuple(found)
+            several = [worker for worker, facts in found.items() if facts["nthreads"] != 1]
+            self.trouble = (
+                f"the Dask worker {several[0]} has {found[several[0]]['nthreads']} threads; start workers with "
+                "--nthreads 1, since a job needs a process of its own."
+                if several
+                else ""
+            )
+            now = time.monotonic()
+            for worker in [worker for worker, when in self._doomed.items() if now >= when]:
+                del self._doomed[worker]
+                with contextlib.suppress(Exception):  # it has no nanny, or is gone
+                    self._client.restart_workers([worker], timeout=CONNECT, raise_for_error=False)
+        except Exception as error:  # whatever the network does
+            self._lose(error)
+
+    def _connect(self) -> None:
+        """Connect to the scheduler. Raise OSError if it does not answer."""
+        if self._client is not None:
+            with contextlib.suppress(Exception):
+                self._client.close(timeout=0)
+        self._client = self._distributed.Client(
+            self._local or self.address, timeout=CONNECT, set_as_default=False, name="lockstep"
+        )
+        self._client.subscribe_topic(self._topic, self._hear)
+
+    def _lose(self, error: Exception) -> None:
+        """Record that the cluster does not answer, and end its jobs."""
+        self.workers, self.trouble = (), self._unreachable(error)
+        for child in [*self._children.values()]:
+            self._end(child, {"kind": "error", "error": self.trouble})
+
+    def _send(self, child: "DaskChild", spec: dict[str, Any]) -> None:
+        from experiments.jobs import dask_job
+
+        try:
+            child.future = self._client.submit(
+                dask_job.perform, spec, self._topic, child.key, key=child.key, pure=False
+            )
+            child.future.add_done_callback(lambda future: self._receive(child, future))
+        except Exception as error:
+            self._lose(error)
+
+    def _receive(self, child: "DaskChild", future: Any) -> None:
+        """Store the result of a job that has ended, and tell the pool. Called by Dask in a thread of its own."""
+        try:
+            line, files = future.result(timeout=CONNECT)
+            if files:
+                line["folder"] = str(unpack(files, line["folder"], self.root))
+        except Exception as error:
+            line = {"kind": "error", "error": self._why(error)}
+        self._end(child, line)
+
+    def _why(self, error: Exception) -> str:
+        """Return a sentence on why a job came back without a result."""
+        if isinstance(error, self._distributed.KilledWorker):
+            return "the Dask workers that ran it ended, most likely because they had too little memory."
+        if isinstance(error, ModuleNotFoundError):
+            return f"a Dask worker has no module {error.name}; install Lockstep where the workers run."
+        if isinstance(error, ValueError | OSError):
+            return f"its result did not arrive whole: {error}"
+        return self._unreachable(error)
+
+    def _unreachable(self, error: Exception) -> str:
+        return (
+            f"the Dask scheduler at {self.address} does not answer ({type(error).__name__}); stored results can still "
+            "be shown, and runs start again once it is back."
+        )
+
+    def _stop(self, child: "DaskChild", by_force: bool) -> None:
+        from experiments.jobs import dask_job
+
+        if child.key not in self._children:  # it has ended meanwhile
+            return
+        try:
+            if child.address:
+                self._client.run(dask_job.stop, child.key, workers=[child.address], wait=False)
+                if by_force:
+                    self._doomed[child.address] = time.monotonic() + POLITE
+            else:
+                child.future.cancel()
+                self._end(child, {"kind": "result", "status": "cancelled", "error": UNBEGUN, "folder": ""})
+        except Exception as error:
+            self._lose(error)
+
+    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
+        """Pass a status line on to its job. Called in the client's thread."""
+        line = dict(event[1])
+        child = self._children.get(line.pop("key"))
+        if child is None:
+            return
+        if line["kind"] == "begun":
+            child.address = line["address"]
+        child.tell(line)
+
+    def _end(self, child: "DaskChild", line: dict[str, Any]) -> None:
+        """Pass the last line of a job on to it, once."""
+        if self._children.pop(child.key, None) is None:
+            return
+        self._doomed.pop(child.address, None)
+        child.tell(line)
+        child.finish()
+
+    def _start_local(self, count: str) -> None:
+        if not count.isdecimal() or not int(count):
+            raise ValueError(f"the pool is 'local:{count[:20]}'; write local:4 for four processes of this machine.")
+        self._local = self._distributed.LocalCluster(
+            n_workers=int(count), threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs="ERROR"
+        )
+
+
+class DaskChild:
+    """A job on a Dask cluster, as the pool sees it: it has the methods of `process.Child`."""
+
+    pidfd, flooded = -1, False  # its end is an event of the selector
+
+    def __init__(self, cluster: DaskCluster, selector: selectors.BaseSelector):
+        self.cluster, self.selector, self.heard = cluster, selector, lambda line: None
+        self.key = f"lockstep-{secrets.token_hex(8)}"
+        self.address, self.future = "", None  # of the worker, once it has begun; Dask's, once it is sent
+        self._lines: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._code: int | None = None
+        self._bell, self._ring = socket.socketpair()
+        for end in (self._bell, self._ring):
+            end.setblocking(False)
+        selector.register(self._bell, selectors.EVENT_READ, lambda bell: self._read())
+
+    def begin(self, spec: dict[str, Any], heard: Callable[[dict[str, Any]], None]) -> None:
+        """Send `spec` to the cluster, and call `heard` with each status line."""
+        self.heard = heard
+        heard({"kind": "phase", "phase": WAITING})
+        self.cluster.submit(self, spec)
+
+    def ask(self) -> None:
+        """Ask the worker to stop the job and store what it recorded."""
+        self.cluster.stop(self, by_force=False)
+
+    def kill(self) -> None:
+        """Give up the job; its worker has some seconds to stop it before its process is restarted."""
+        if self._code is None:
+            self._code = -signal.SIGKILL
+            self.cluster.stop(self, by_force=True)
+            self._wake()
+
+    def has_exited(self) -> bool:
+        """Return whether the job has ended."""
+        return self._code is not None
+
+    def reap(self) -> int:
+        """Read the remaining lines, and return 0, or a negative code if the job was killed."""
+        self._read()
+        self.selector.unregister(self._bell)
+        for end in (self._bell, self._ring):
+            end.close()
+        return self._code or 0
+
+    def last_words(self) -> str:
+        """Return "": what a job has to say arrives as a status line."""
+        return ""
+
+    # called by the cluster's threads
+
+    def tell(self, line: dict[str, Any]) -> None:
+        """Pass on a status line."""
+        self._lines.put(line)
+        self._wake()
+
+    def finish(self) -> None:
+        """Record that the job has ended, after its last line."""
+        if self._code is None:
+            self._code = 0
+        self._wake()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):
+            self._bell.recv(4096)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self.heard(self._lines.get_nowait())
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # the pool has been woken already, or has reaped the job
+            self._ring.send(b".")
+
+
+def unpack(files: bytes, name: str, root: Path) -> Path:
+    """Store a packed result below `root` as `name`, unless it is there, and return its folder.
+
+    Raise ValueError if it is damaged, or OSError if it cannot be written.
+    """
+    place = root / name
+    if cached.is_bounded():
+        cached.make_room(root)
+    with sealed.under_way(root) as part, tarfile.open(fileobj=io.BytesIO(files)) as tar:
+        tar.extractall(part, filter="data")
+        part.chmod(0o755)
+        if altered := sealed.altered_files(part):
+            raise ValueError(f"{altered[0]} is damaged.")
+        if cached.is_bounded():
+            (part / sealed.CACHED).touch()
+        if place.exists() and sealed.altered_files(place):
+            sealed.put_aside(place)
+        if not place.exists():
+            sealed.settle(part, place)
+    return place

@@ -1,0 +1,106 @@
+"""A job on a Dask worker: the work that a job's own process does on this machine, done in that worker's process.
+
+Status lines go through the scheduler; the last one and the files of the result come back as the task's result. A worker
+runs one job at a time.
+"""
+
+import contextlib
+import importlib
+import io
+import tarfile
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from distributed import Worker, get_worker
+from distributed.utils import sync
+
+from experiments.jobs.worker import StatusWriter, attempt
+from experiments.runs.summary import source_version
+
+ATTEMPTS = 2  # times that a job is begun; each worker that ends meanwhile takes one of them
+ENDS = ("result", "error")  # kinds of lines that end a job
+SHARED = ".shared-"  # prefix of a file by which a worker recognises the server's folder of runs
+
+_stops: dict[str, threading.Event] = {}  # of the jobs in this process, by key
+
+
+class DaskReport(StatusWriter):
+    """Sends status lines to `topic`, and keeps the one that ends the job as `end`."""
+
+    def __init__(self, worker: Worker, topic: str, key: str, stop: threading.Event):
+        self.worker, self.topic, self.key, self.stop = worker, topic, key, stop
+        self.end: dict[str, Any] = {}
+
+    def __call__(self, kind: str, **values: Any) -> None:
+        line = {"kind": kind, **values}
+        if kind in ENDS:
+            self.end = line
+        else:
+            self.worker.log_event(self.topic, {"key": self.key, **line})
+
+    def part(self, fraction: float, phase: str = "") -> None:
+        """Send a line with the progress of a job that is no run. Raise KeyboardInterrupt if it has been stopped."""
+        if self.stop.is_set():
+            raise KeyboardInterrupt
+        super().part(fraction, phase)
+
+
+def perform(spec: dict[str, Any], topic: str, key: str) -> tuple[dict[str, Any], bytes]:
+    """Do the job; return the line that ends it, and its result's folder, packed, unless the server shares the disk."""
+    worker, stop = get_worker(), _stops.setdefault(key, threading.Event())
+    report = DaskReport(worker, topic, key, stop)
+    earlier = sync(worker.loop, worker.scheduler.events, topic=begun(topic, key))
+    worker.log_event(begun(topic, key), worker.address)
+    report("begun", address=worker.address)
+    try:
+        if why := _refusal(spec, len(earlier), worker.address):
+            return {"kind": "error", "error": why}, b""
+        if (Path(spec["root"]) / spec["shared"]).exists():
+            attempt(spec, report, stop)
+            return report.end, b""
+        with tempfile.TemporaryDirectory() as folder:
+            attempt({**spec, "root": folder}, report, stop)
+            return {**report.end, "folder": Path(report.end.get("folder", "")).name}, pack(report.end.get("folder", ""))
+    finally:
+        _stops.pop(key, None)
+
+
+async def stop(key: str) -> None:
+    """Stop the job of this process with that key, if it has one; what it recorded is stored."""
+    with contextlib.suppress(KeyError):
+        _stops[key].set()
+
+
+def begun(topic: str, key: str) -> str:
+    """Return the topic to which each attempt at this job adds a line."""
+    return f"{topic}-{key}"
+
+
+def pack(folder: str) -> bytes:
+    """Return the files of a folder as a tar archive, or b"" if there is no folder."""
+    out = io.BytesIO()
+    if folder:
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            tar.add(folder, ".")
+    return out.getvalue()
+
+
+def _refusal(spec: dict[str, Any], earlier: int, address: str) -> str:
+    """Return why this process must not do the job, or ""."""
+    if earlier >= ATTEMPTS:
+        return (
+            f"{earlier} Dask workers ended while they ran it, most likely because they had too little memory; use a "
+            "smaller model or fewer workers, or start Dask workers with a larger --memory-limit."
+        )
+    mine = source_version()
+    if mine != spec["version"]:
+        return (
+            f"the Dask worker {address} has version {mine} of Lockstep's source, but the server has "
+            f"{spec['version']}; install the same version on both."
+        )
+    return ""
+
+
+importlib.import_module("experiments.learning.recording")  # now, while the worker starts, and not in the first job

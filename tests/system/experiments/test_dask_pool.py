@@ -1,0 +1,223 @@
+"""The pool on a Dask cluster: the same jobs, states and results, on other processes, which may end at any moment."""
+
+import os
+import signal
+from functools import partial
+
+import psutil
+import pytest
+
+from experiments.execution.run import run
+from experiments.jobs import dask_cluster
+from experiments.jobs.dask_cluster import DaskCluster, may_leave
+from experiments.jobs.pool import Pool
+from experiments.jobs.spec import JobSpec
+from experiments.runs import sealed, store
+from experiments.runs.summary import source_version
+from experiments.specification.experiment import Experiment
+from experiments.study import rates
+from tests import ports
+from tests.patience import wait_until
+
+distributed = pytest.importorskip("distributed")
+
+ENDLESS = 10_000_000
+
+
+def small(**values):
+    return Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 6, "evaluations": 2, **values})
+
+
+def end(pool, job):
+    return wait_until(lambda: not (state := pool.state(job)).active and state)
+
+
+def begun(pool, job):
+    """The state of a job that records."""
+    return wait_until(lambda: (state := pool.state(job)).fraction > 0 and state)
+
+
+def far_child(pool, job):
+    return wait_until(lambda: (child := pool._jobs[job].child).address and child)
+
+
+def cluster_of(count, **options):
+    options = {"dashboard_address": None, "memory_limit": 0, "silence_logs": "CRITICAL", **options}
+    return distributed.LocalCluster(n_workers=count, threads_per_worker=1, **options)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with cluster_of(3) as made:
+        yield made
+
+
+@pytest.fixture
+def pool(cluster, tmp_path):
+    """A pool whose jobs run on three Dask workers that do not share its disk."""
+    made = Pool(tmp_path / "runs", 1, dask=cluster.scheduler_address)
+    (tmp_path / "runs" / made.dask._token).unlink()
+    yield made
+    made.close()
+
+
+def kill_worker(pool, job):
+    """Kill the process of the worker that does the job, as the memory's guard of a machine would."""
+    child = far_child(pool, job)
+    pid = pool.dask._client.run(os.getpid, workers=[child.address])[child.address]
+    child.address = ""
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_run_of_a_dask_worker_is_stored_here_and_is_the_run_of_this_machine(pool):
+    state = end(pool, pool.submit("ada", small()))
+    assert (state.status, state.message) == ("finished", "")
+    assert state.folder.parent == pool.root and not sealed.altered_files(state.folder)
+    assert store.load(state.folder).digest == run(small()).digest
+
+
+def test_where_the_disk_is_shared_a_worker_writes_to_it_and_sends_no_files(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_cluster, "unpack", lambda *_: pytest.fail("files were sent"))
+    pool = Pool(tmp_path, 1, dask=cluster.scheduler_address)
+    state = end(pool, pool.submit("ada", small(seed=1)))
+    pool.close()
+    assert state.status == "finished" and not sealed.altered_files(state.folder)
+
+
+def test_a_job_of_another_kind_runs_there_too_and_its_result_comes_back(pool):
+    state = end(pool, pool.submit("ada", rates.job_spec(small())))
+    assert state.status == "finished" and rates.read(state.folder) > 0
+
+
+def test_a_job_shows_its_curve_and_stopped_it_keeps_what_it_recorded(pool):
+    job = pool.submit("ada", small(steps=ENDLESS))
+    assert len(begun(pool, job).curve["loss"]) > 0
+    assert pool.cancel(job, "ada")
+    state = end(pool, job)
+    assert state.status == "cancelled" and len(store.load(state.folder).losses["step"]) > 0
+
+
+def test_a_job_that_reaches_its_time_limit_keeps_what_it_recorded_and_says_which_limit(cluster, tmp_path):
+    pool = Pool(tmp_path, 1, wall=1.0, dask=cluster.scheduler_address)
+    state = end(pool, pool.submit("ada", small(steps=ENDLESS)))
+    pool.close()
+    assert "the limit of 1 s ended it" in state.message and state.folder
+
+
+def test_a_job_whose_worker_dies_is_begun_again_elsewhere_with_nothing_twice(pool):
+    job = pool.submit("ada", small(steps=3000, workers=4, evaluations=40))
+    begun(pool, job)
+    kill_worker(pool, job)
+    state = end(pool, job)
+    assert state.status == "finished"
+    assert [path.name for path in store.recent(pool.root)] == [state.folder.name]
+
+
+def test_a_job_whose_worker_dies_twice_fails_with_a_sentence_and_the_next_one_runs(pool):
+    job = pool.submit("ada", small(steps=ENDLESS))
+    for _ in range(2):
+        kill_worker(pool, job)
+    state = end(pool, job)
+    assert state.status == "failed" and "2 Dask workers ended while they ran it" in state.message
+    assert end(pool, pool.submit("ada", small(seed=2))).status == "finished"
+
+
+def test_a_job_that_no_reader_waits_for_leaves_its_worker_to_others(pool):
+    job = pool.submit("ada", small(steps=ENDLESS, seed=3))
+    begun(pool, job)
+    pool.submit("ada", small(seed=4))
+    assert end(pool, job).status == "cancelled"
+    key = pool._jobs[job].child.key
+    wait_until(lambda: key not in pool.dask._children)
+
+
+def test_a_memory_hog_ends_with_a_sentence_and_not_with_the_cluster(tmp_path):
+    with cluster_of(2, memory_limit="500MB") as small_ones:
+        pool = Pool(tmp_path, 1, dask=small_ones.scheduler_address)
+        hog = small(workload="quadratic", dimension=10_000_000, precision="float64", evaluations=40)
+        state = end(pool, pool.submit("ada", hog))
+        assert state.status == "failed" and "memory" in state.message
+        assert end(pool, pool.submit("ada", small(seed=5))).status == "finished"
+        pool.close()
+
+
+def test_a_worker_of_another_version_is_refused_with_both_versions_named(pool, monkeypatch):
+    monkeypatch.setattr(dask_cluster, "source_version", lambda: "0ther")
+    state = end(pool, pool.submit("ada", small(seed=6)))
+    assert state.status == "failed" and "0ther" in state.message and source_version() in state.message
+
+
+def test_a_scheduler_that_goes_away_is_named_and_runs_begin_again_when_it_is_back(tmp_path):
+    start = partial(cluster_of, 1, scheduler_port=ports.free_port())
+    with start() as first:
+        pool = Pool(tmp_path, 1, dask=first.scheduler_address)
+        job = pool.submit("ada", small(steps=ENDLESS))
+        begun(pool, job)
+    state = end(pool, job)
+    assert state.status == "failed" and f"the Dask scheduler at {pool.dask.address} does not answer" in state.message
+    again = end(pool, pool.submit("ada", small(seed=7)))
+    assert again.status == "failed" and "stored results can still be shown" in again.message
+    with start():
+        wait_until(lambda: pool.dask.workers)
+        assert end(pool, pool.submit("ada", small(seed=7))).status == "finished"
+        pool.close()
+
+
+def test_two_hundred_jobs_of_thirty_readers_all_finish_and_readers_take_turns(pool):
+    jobs = {}
+    for number in range(200):
+        wait_until(lambda: sum(pool.state(job).active for job in jobs.values()) < pool.most)
+        owner = f"reader {number % 30}/{number}"
+        jobs[owner] = pool.submit(owner, small(steps=2, seed=1000 + number))
+    ended = [end(pool, job) for job in jobs.values()]
+    assert [state.status for state in ended] == ["finished"] * 200
+    assert len(store.recent(pool.root)) == 200
+
+
+@pytest.mark.parametrize(
+    ("work", "leaves"),
+    [
+        (small(), True),
+        (small(cluster="threads"), False),
+        (JobSpec("script", {"source": "print(1)"}), False),
+        (JobSpec("lesson", {"check": "sgd", "source": ""}), False),
+        (JobSpec("upload", {}), False),
+        (JobSpec("study", {"schedule": "1f1b"}), True),
+        (JobSpec("rate", {"experiment": {"workload": "table"}}), False),
+    ],
+)
+def test_nothing_that_a_reader_wrote_leaves_this_machine(work, leaves):
+    assert may_leave(work) is leaves
+
+
+def test_a_script_runs_here_while_the_cluster_is_busy(pool):
+    far = pool.submit("ada", small(steps=ENDLESS, seed=8))
+    begun(pool, far)
+    near = end(pool, pool.submit("bob", JobSpec("upload", {})))
+    assert near.status == "failed" and not isinstance(
+        pool._jobs[JobSpec("upload", {}).key()].child, dask_cluster.DaskChild
+    )
+    pool.cancel(far)
+
+
+def test_workers_with_several_threads_are_refused_with_what_to_start_instead(tmp_path):
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as threads:
+        pool = Pool(tmp_path, 1, dask=threads.scheduler_address)
+        state = end(pool, pool.submit("ada", small(seed=9)))
+        pool.close()
+    assert state.status == "failed" and "--nthreads 1" in state.message
+
+
+def test_a_pool_that_closes_leaves_no_process_of_its_own_cluster(tmp_path):
+    before = {*psutil.Process().children(recursive=True)}
+    pool = Pool(tmp_path, 1, dask="local:2")
+    assert end(pool, pool.submit("ada", small())).status == "finished"
+    pool.close()
+    left = {child for child in psutil.Process().children(recursive=True) if "forkserver" not in str(child.cmdline())}
+    wait_until(lambda: not [child for child in left - before if child.is_running() and "dask" in str(child.cmdline())])
+
+
+@pytest.mark.parametrize(("address", "words"), [("local:0", "write local:4"), ("local:x", "write local:4")])
+def test_an_address_that_is_none_is_refused_with_an_example(address, words, tmp_path):
+    with pytest.raises(ValueError, match=words):
+        DaskCluster(address, tmp_path)
