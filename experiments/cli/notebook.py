@@ -24,6 +24,7 @@ from experiments.execution.run import TIMEOUT
 from experiments.execution.run import run as run_experiment
 from experiments.exports.report import outline
 from experiments.runs import compare
+from experiments.runs.progress import Progress
 from experiments.runs.record import Run
 from experiments.runs.scaling import scaling
 from experiments.specification.experiment import Experiment
@@ -101,8 +102,8 @@ def sweep(
         experiments = at_best(experiments, str(home()))
     with stoppable() as stop, Bar("sweep") as bar, compiling.telling(bar.compiling):
 
-        def told(number: int, count: int, progress: Any) -> None:
-            bar(progress, f"run {number + 1} of {count}")
+        def told(number: int, count: int, progress: Progress | None) -> None:
+            bar.count(number, count, progress.fraction if progress else 0.0)
 
         runs = map(ShownRun.of, run_sweep(experiments, told, stop))
         return Sweep(runs, [name for name, values in axes.items() if len(values) > 1])

@@ -1,7 +1,6 @@
 """Command-line options derived from knobs: one declaration keeps --help, validation and the workbench consistent."""
 
 import inspect
-import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +24,7 @@ from experiments.specification.experiment import (
     starting_point,
 )
 from experiments.specification.faults import FaultSetting
+from experiments.study.points import Span, parse
 from knobs import Knobs, allowed_values, condition, meaning_of_none
 
 runs_option = click.option(
@@ -254,25 +254,29 @@ def values(given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in knobs.items() if value not in (None, ())}
 
 
-def axes(command: click.Command, given: dict[str, Sequence[str]]) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Return (fixed, swept): options with one value, and options with several, repeated or separated by commas.
+def axes(
+    command: click.Command, given: dict[str, Sequence[str]]
+) -> tuple[dict[str, str], dict[str, list[str]], dict[str, Span]]:
+    """Return (fixed, swept, spans): options with one value, with several, and with a range of values.
 
-    Free text may contain commas, so it is not split: `--slow 2:3,5:1.5` is one value.
+    Several values are repeated or separated by commas, a range is LOW..HIGH. Free text may contain commas, so it is not
+    split: `--slow 2:3,5:1.5` is one value.
     """
     kinds = {option.knob: option.kind for option in command.params if isinstance(option, KnobOption)}
-    fixed, swept = {}, {}
+    fixed, swept, spans = {}, {}, {}
     for name, texts in values(given).items():
         whole = _has_commas(kinds[name], name)
-        if span := next((text for text in texts if not whole and re.fullmatch(r"\d+\.\.\.?\d+", text)), None):
-            raise ValueError(
-                f"{name} is {span!r}; list the values, separated by commas: --{name.replace('_', '-')} 1,2,4,8."
-            )
         parts = [part for text in texts for part in ([text] if whole else text.split(","))]
-        if len(parts) == 1:
+        found = {} if whole else {part: span for part in parts if (span := parse(part))}
+        if found and len(parts) > 1:
+            raise ValueError(f"{name} has a range and other values, {', '.join(parts)}; give it one or the other.")
+        if found:
+            spans[name] = found[parts[0]]
+        elif len(parts) == 1:
             fixed[name] = parts[0]
         else:
             swept[name] = parts
-    return fixed, swept
+    return fixed, swept, spans
 
 
 def _has_commas(kind: type[Knobs], name: str) -> bool:

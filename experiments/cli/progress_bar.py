@@ -51,6 +51,15 @@ class Bar:
         with unheard(sys.stderr):
             self._show(text, progress.fraction, waited)
 
+    def count(self, done: int, count: int, share: float = 0.0) -> None:
+        """Show how many of `count` runs are done, and how many a second; `share` of another one is done, too."""
+        waited = time.monotonic() - self._began
+        if waited < PATIENCE or not count:
+            return
+        pace = f", {done / waited:.2g} runs/s" if done else ""
+        with unheard(sys.stderr):
+            self._show(f"{self.title}  run {min(done + 1, count)} of {count}{pace}", (done + share) / count, waited)
+
     def compiling(self) -> None:
         with unheard(sys.stderr):
             self._show(f"{self.title}  {compiling.WORDS}", 0.0, time.monotonic() - self._began)

@@ -1,7 +1,8 @@
-"""`run --to slurm`: an experiment as a SLURM batch job, printed, or submitted by sbatch.
+"""`--to slurm`: an experiment as a SLURM batch job (`run`), or a sweep as a job array; printed, or submitted by sbatch.
 
-One task is one rank. For options not offered here, set sbatch's own variables, such as SBATCH_QOS, or print the script,
-change it and submit it by hand. Source: sbatch(1), srun(1).
+One task of a batch job is one rank; a task of an array runs its share of a sweep. For options not offered here, set
+sbatch's own variables, such as SBATCH_QOS, or print the script, change it and submit it by hand. Source: sbatch(1),
+srun(1).
 """
 
 import re
@@ -9,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,20 @@ export PYTHONPATH={root}${{PYTHONPATH:+:$PYTHONPATH}} {one_thread}
 # A task is a rank; ranks meet on the first node. If one is lost, the others continue if they can.
 srun --kill-on-bad-exit=0 {command}
 """
+ARRAY = """\
+#!/bin/bash
+{asked}
+
+export PYTHONPATH={root}${{PYTHONPATH:+:$PYTHONPATH}} {one_thread}
+# Task i runs points i, i + {tasks}, ... Once all have ended, the same sweep without --to shows the table.
+points=(
+{points}
+)
+for ((n = SLURM_ARRAY_TASK_ID; n < {count}; n += {tasks})); do
+  eval "{command} ${{points[n]}}" || failed=1
+done
+exit ${{failed:-0}}
+"""
 LIMIT = re.compile(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}")  # sbatch(1): minutes, or days, hours, minutes, seconds
 OPTIONS = {
     "to": click.option(
@@ -43,16 +58,36 @@ OPTIONS = {
 }
 
 
+OF_ARRAYS = {
+    **{name: option for name, option in OPTIONS.items() if name != "nodes"},
+    "array": click.option(
+        "--array",
+        type=click.IntRange(1),
+        metavar="INT",
+        help="with --to: tasks that share the runs [default: one each]",
+    ),
+}
+
+
 def slurm_options(command: Callable) -> Callable:
     """Add the options of a batch job to `command`."""
-    for option in reversed(OPTIONS.values()):
+    return _with(OPTIONS, command)
+
+
+def array_options(command: Callable) -> Callable:
+    """Add the options of a job array to `command`."""
+    return _with(OF_ARRAYS, command)
+
+
+def _with(options: dict[str, Callable], command: Callable) -> Callable:
+    for option in reversed(options.values()):
         command = option(command)
     return command
 
 
 def batch_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the given options of a batch job, {} for a run here. Raise ValueError if they cannot be obeyed."""
-    job = {name: given[name] for name in OPTIONS if given[name] not in (None, False)}
+    job = {name: given[name] for name in {**OPTIONS, **OF_ARRAYS} if given.get(name) not in (None, False)}
     if job and "to" not in job:
         raise ValueError(f"--{next(iter(job))} only applies to a batch job; add --to slurm, or remove it.")
     if "time" in job and not LIMIT.fullmatch(job["time"]):
@@ -80,12 +115,37 @@ def script(experiment: Experiment, job: dict[str, Any], *more: str) -> str:
     lines |= {name: job[name] for name in ("time", "partition", "account") if name in job}
     lines["output"] = f"{name}-%j.out"
     words = [sys.executable, "-m", "experiments", *shlex.split(experiment.command())[1:], *more]
-    return SCRIPT.format(
-        asked="\n".join(f"#SBATCH --{option}={shlex.quote(str(value))}" for option, value in lines.items()),
-        root=shlex.quote(str(ROOT)),
-        one_thread=" ".join(f"{name}=1" for name in ONE_THREAD),
-        command=shlex.join(words),
+    return SCRIPT.format(**_head(lines), command=shlex.join(words))
+
+
+def array_script(experiments: Sequence[Experiment], job: dict[str, Any], *more: str) -> str:
+    """Return the batch script of a job array that runs the experiments; `more` is added to each command line.
+
+    Raise ValueError if one of them needs a real cluster, whose ranks would be tasks of their own.
+    """
+    if real := next((one for one in experiments if one.cluster != "simulated"), None):
+        raise ValueError(
+            f"cluster: a job array runs simulated experiments, but {real.cluster} was given; submit each real run with "
+            "lockstep run --to slurm."
+        )
+    tasks = min(job.get("array", len(experiments)), len(experiments))
+    lines = {"job-name": "sweep", "array": f"0-{tasks - 1}", "ntasks": 1}
+    lines |= {name: job[name] for name in ("time", "partition", "account") if name in job}
+    lines["output"] = "sweep-%A_%a.out"
+    command = shlex.join([sys.executable, "-m", "experiments", "run", *more])
+    words = [shlex.join(shlex.split(one.command())[2:]) for one in experiments]
+    return ARRAY.format(
+        **_head(lines), tasks=tasks, count=len(words), command=command, points="\n".join(map(shlex.quote, words))
     )
+
+
+def _head(lines: dict[str, Any]) -> dict[str, str]:
+    """Return the beginning of a batch script: what it asks of SLURM, and its environment."""
+    return {
+        "asked": "\n".join(f"#SBATCH --{option}={shlex.quote(str(value))}" for option, value in lines.items()),
+        "root": shlex.quote(str(ROOT)),
+        "one_thread": " ".join(f"{name}=1" for name in ONE_THREAD),
+    }
 
 
 def submit(text: str) -> str:

@@ -1,14 +1,22 @@
 """`sweep`: run every combination of the given values, and print a table of the results."""
 
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 
-from experiments.cli import console, options
+from experiments.cli import console, options, slurm
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
 from experiments.cli.progress_bar import Bar
 from experiments.cli.running import BEST, EXIT, at_best, base_experiment, check_writable, stoppable
-from experiments.runs import store
+from experiments.jobs.dask_cluster import VARIABLE
+from experiments.specification.experiment import Experiment
+
+LONGEST = 7 * 86400.0  # s that a run of one's own may take
+MOST_MEMORY = 10**15  # bytes: the cluster's workers have limits of their own
 
 
 @click.command("sweep", short_help="Run every combination of several values.", cls=ExperimentCommand, many=True)
@@ -27,29 +35,63 @@ from experiments.runs import store
     metavar="INT",
     help="samples per step over all workers, divided evenly among them: strong scaling",
 )
+@click.option(
+    "--points",
+    type=click.IntRange(1),
+    metavar="INT",
+    help="points spread evenly over all ranges LOW..HIGH together, logarithmically if HIGH is ten times LOW or more",
+)
+@click.option(
+    "--pool",
+    "address",
+    envvar=VARIABLE,
+    metavar="ADDRESS",
+    help="run several at a time on a Dask cluster, tcp://scheduler:8786, or in four processes of this machine, local:4 "
+    "[default: $LOCKSTEP_POOL, or one after the other]",
+)
+@click.option("--table", metavar="FILE", help="also write the rows to FILE, which ends in .parquet, .arrow or .csv")
 @json_option
+@slurm.array_options
 def sweep_command(
     name: str | None,
     start: str | None,
     runs: str,
     seeds: int | None,
     global_batch: int | None,
+    points: int | None,
+    address: str | None,
+    table: str | None,
     as_json: bool,
     **given: Any,
 ) -> int:
     """Run every combination of the given values, and compare the results in a table.
 
-    sweep easgd --workers 1,2,4,8 --period 1,10 makes eight runs, and sweep sync_sgd,easgd makes two.
+    sweep easgd --workers 1,2,4,8 --period 1,10 makes eight runs, and sweep sync_sgd,easgd makes two. Where a grid would
+    be too large, sweep easgd --learning-rate 0.01..1 --period 1..32 --points 50 tries 50 points. Runs that are stored
+    already are not run again, so an interrupted sweep continues with the same command.
 
     If workers are varied, speed-up and efficiency are relative to the fewest workers: in samples per second, or with
     --target-loss in time until that loss is reached.
     """
     from experiments.cli.comparison import side_by_side
-    from experiments.study.sweep import grid, run_sweep
+    from experiments.exports.rows import check_suffix, write_rows
+    from experiments.study.points import points as spread
+    from experiments.study.sweep import Ended, grid, stored_sweep
 
+    job = slurm.batch_options(given)
+    if table:
+        check_suffix(table)
     names = name.split(",") if name else []
     base = base_experiment(names[0] if names else None, start, runs, {})
-    fixed, axes = options.axes(click.get_current_context().command, given)
+    fixed, axes, spans = options.axes(click.get_current_context().command, given)
+    if spans and not points:
+        first, span = next(iter(spans.items()))
+        raise ValueError(
+            f"{first} is the range {span.low:g}..{span.high:g}; add --points INT to say how many values of it to try, "
+            f"or list them: --{first.replace('_', '-')} 1,2,4,8."
+        )
+    if points and not spans:
+        raise ValueError("--points needs a range to spread them over, such as --learning-rate 0.01..1.")
     searched = fixed.get("learning_rate") == BEST and fixed.pop("learning_rate")
     if len(names) > 1:
         axes = {"algorithm": names, **axes}
@@ -60,29 +102,66 @@ def sweep_command(
                 "list of your own."
             )
         axes["seed"] = [*map(str, range(seeds))]
-    if global_batch and "batch" in {**axes, **fixed}:
+    if global_batch and "batch" in {**axes, **fixed, **spans}:
         raise ValueError(
             "--batch and --global-batch cannot be combined; use --batch for the samples of each worker, or "
             "--global-batch for those of all workers together."
         )
     experiments = grid(
-        base, {**axes, **{name: [value] for name, value in fixed.items()}}, global_batch
-    )  # a setting with its owner
-    check_writable(runs)
+        base,
+        {**axes, **{name: [value] for name, value in fixed.items()}},  # a setting with its owner
+        global_batch,
+        spread(spans, points) if points else ({},),
+    )
     if searched:
         experiments = at_best(experiments, runs)
-    made, folders, problem = [], [], ""
-    with stoppable() as stop, Bar("sweep") as bar:
+    if job:
+        return queue(experiments, job, runs)
+    check_writable(runs)
+    ended: list[Ended] = []
+    with stoppable() as stop, Bar("sweep") as bar, jobs(address, runs) as pool:
 
         def show_progress(number: int, count: int, progress: Any) -> None:
-            bar(progress, f"run {number + 1} of {count}")
+            bar.count(number, count, progress.fraction if progress else 0.0)
 
-        for done in run_sweep(experiments, show_progress, stop):
-            folder, trouble = store.save_somewhere(done, runs)
-            problem = problem or trouble
-            made.append(done)
-            folders.append(folder)
-    click.echo(side_by_side(made, folders, bool(seeds), as_json, axes=[*axes]))
+        ended.extend(stored_sweep(experiments, runs, show_progress, stop, pool))
+    ended.sort(key=lambda one: one.place)
+    made, folders = [one.outcome for one in ended], [one.folder for one in ended]
+    click.echo(side_by_side(made, folders, bool(seeds), as_json, axes=[*axes, *spans]))
+    if table:
+        write_rows(made, folders, Path(table))
+    problem = next((one.trouble for one in ended if one.trouble), "")
     if problem:
         console.complain(problem)
-    return max([2 if problem else 0, *(EXIT[done.status] for done in made)])
+    return max([2 if problem else 0, *(EXIT[one.status] for one in made)])
+
+
+def queue(experiments: Sequence[Experiment], job: dict[str, Any], runs: str) -> int:
+    """Print the job array that runs the experiments, or submit it and print its number."""
+    text = slurm.array_script(experiments, job, "--runs", os.path.abspath(runs))
+    if "submit" not in job:
+        click.echo(text, nl=False)
+        return 0
+    check_writable(runs)
+    number = slurm.submit(text)
+    click.echo(f"job {number}: squeue --job {number} shows it, scancel {number} stops it")
+    click.echo("once it has ended, the same command without --to and --submit shows the table")
+    return 0
+
+
+@contextmanager
+def jobs(address: str | None, runs: str) -> Iterator[Any]:
+    """Yield the pool at `address`, or None without one. Raise ValueError if it cannot be reached."""
+    if not address:
+        yield None
+        return
+    from experiments.jobs.pool import Pool
+
+    pool = Pool(runs, 1, wall=LONGEST, cpu=int(LONGEST), memory=MOST_MEMORY, dask=address)
+    try:
+        assert pool.dask
+        if pool.dask.trouble:
+            raise ValueError(pool.dask.trouble)
+        yield pool
+    finally:
+        pool.close()

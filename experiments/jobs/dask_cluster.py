@@ -60,8 +60,11 @@ class DaskCluster:
                 f"a pool at {address[:60]!r} needs Dask, which is not installed; pip install 'lockstep[cluster]' "
                 "installs it."
             ) from None
-        self.address, self.root, self.workers, self.trouble = address, root, (), ""
-        self._distributed, self._client, self._local = distributed, None, None
+        self.address, self.root, self.trouble = address, root, ""
+        self.workers: tuple[str, ...] = ()
+        self._distributed: Any = distributed
+        self._client: Any = None
+        self._local: Any = None
         self._token, self._topic = f".shared-{secrets.token_hex(8)}", f"lockstep-{secrets.token_hex(8)}"
         self._children: dict[str, DaskChild] = {}
         self._requests: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -244,9 +247,11 @@ class DaskChild:
     pidfd, flooded = -1, False  # its end is an event of the selector
 
     def __init__(self, cluster: DaskCluster, selector: selectors.BaseSelector):
-        self.cluster, self.selector, self.heard = cluster, selector, lambda line: None
+        self.cluster, self.selector = cluster, selector
+        self.heard: Callable[[dict[str, Any]], Any] = lambda line: None
         self.key = f"lockstep-{secrets.token_hex(8)}"
-        self.address, self.future = "", None  # of the worker, once it has begun; Dask's, once it is sent
+        self.address = ""  # of the worker, once it has begun
+        self.future: Any = None  # Dask's, once it is sent
         self._lines: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._code: int | None = None
         self._bell, self._ring = socket.socketpair()

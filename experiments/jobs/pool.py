@@ -94,6 +94,11 @@ class Pool:
 
     # asked by any thread
 
+    @property
+    def capacity(self) -> int:
+        """The number of jobs that can run at a time, here and on the Dask cluster."""
+        return self.slots + (self.dask.slots if self.dask else 0)
+
     def submit(self, owner: str, work: Experiment | JobSpec) -> str:
         """Submit `work` for `owner`, unless its result is stored; return the job's id, which is the work's key.
 
@@ -228,7 +233,8 @@ class Pool:
                 if any(not self._has_slot(job) for job in self._queue):
                     for job in [job for job in self._running if not job.owners]:
                         self._kill(job, "a run needed its place", "pool")
-                while job := next(filter(self._has_slot, self._turns.order(self._queue, self._running)), None):
+                while able := [*filter(self._has_slot, self._turns.order(self._queue, self._running))]:
+                    job = able[0]
                     self._turns.take(job)
                     self._queue.remove(job)
                     self._start(job)
@@ -326,8 +332,9 @@ class Pool:
         began = time.monotonic()
         if not memory.WATCHED or began < self._look:
             return
-        here = [job for job in self._running if isinstance(job.child, Child) and not job.on_gpus]
-        watched, most = {job.child.process.pid: job for job in here}, self.limits["memory"]
+        children = [(job.child, job) for job in self._running if not job.on_gpus]
+        watched = {child.process.pid: job for child, job in children if isinstance(child, Child)}
+        most = self.limits["memory"]
         for leader, processes in (memory.groups(watched) if watched else {}).items():
             if memory.memory_used(processes, most) > most:
                 with self._lock:
@@ -357,7 +364,7 @@ class Pool:
 
         A job for which a slot is free does not count as queued, even if the pool's thread has not started it yet.
         """
-        free = max(0, self.slots + (self.dask.slots if self.dask else 0) - len(self._running))
+        free = max(0, self.capacity - len(self._running))
         waiting = self._turns.order(self._queue, self._running)[free:]
         if len(waiting) < self.most:
             return

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,19 @@ from experiments.runs.guesses import Guesses
 from experiments.runs.holdings import Holdings
 from experiments.specification.experiment import Experiment
 from tracing import MEASURES, MEMORY, Trace, join_tables
+
+
+class Outcome(NamedTuple):
+    """What a table of many runs needs of one: a Run's fields of these names, without its trace and most of its tables.
+
+    `losses` is empty unless the run was to end at a target loss.
+    """
+
+    experiment: Experiment
+    status: str
+    summary: dict[str, Any]
+    gpus: int | None
+    losses: dict[str, np.ndarray]
 
 
 def no_measures() -> dict[str, np.ndarray]:
@@ -85,6 +98,12 @@ class Run(Holdings):
             "spans": self.trace.spans,
             "messages": self.trace.messages,
         }
+
+    @property
+    def outcome(self) -> Outcome:
+        """What a table of many runs needs of this one."""
+        losses = self.losses if self.experiment.target_loss is not None else {}
+        return Outcome(self.experiment, self.status, self.summary, self.gpus, losses)
 
     @property
     def digest(self) -> str | None:

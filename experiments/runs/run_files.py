@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.runs import guesses, older
 from experiments.runs.parquet import check_range, read_table, write_table
-from experiments.runs.record import Run
+from experiments.runs.record import Outcome, Run
 from experiments.specification.experiment import MAX_WORKERS, Experiment
 from tracing import HELD, KINDS, Trace
 
@@ -117,6 +117,14 @@ def header(path: Path) -> RunHeader:
     if file.stat().st_size > MAX_JSON:
         raise ValueError(f"run.json has {file.stat().st_size} bytes; at most {MAX_JSON} are read.")
     return RunHeader.model_validate_json(file.read_bytes())
+
+
+def outcome(path: Path) -> Outcome:
+    """Read what a table of many runs needs of a run folder; any error means that it is damaged."""
+    record = older.complete(header(path))
+    experiment = Experiment.from_json(json.dumps(record.experiment))
+    losses = read_table(path, "losses", TABLES["losses"]) if experiment.target_loss is not None else {}
+    return Outcome(experiment, record.status, record.summary, record.gpus, losses)
 
 
 def read(path: Path) -> Run:

@@ -6,11 +6,11 @@ the run with the fewest workers; the efficiency is the speed-up over the ratio o
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.runs.record import Run
+from experiments.runs.record import Outcome, Run
 from experiments.specification.experiment import Experiment
 from workloads.budget import RECENT
 
@@ -23,7 +23,7 @@ class Scaling(NamedTuple):
     efficiency: float | None  # of one
 
 
-def samples_or_target(run: Run) -> float | None:
+def samples_or_target(run: Run | Outcome) -> float | None:
     """Return the speed of a run: samples per second or, with a target loss, one over the time it took to reach it."""
     target = run.experiment.target_loss
     if target is None:
@@ -32,9 +32,9 @@ def samples_or_target(run: Run) -> float | None:
 
 
 def scaling(
-    together: Sequence[Sequence[Run]],
+    together: Sequence[Sequence[Run | Outcome]],
     axes: Sequence[str],
-    rate: Callable[[Run], float | None] = samples_or_target,
+    rate: Callable[[Any], float | None] = samples_or_target,
 ) -> list[Scaling] | None:
     """Return the figures of each group of runs that differ only in their seed; None unless `axes` has workers.
 
@@ -75,7 +75,7 @@ def batch_per_worker(experiment: Experiment, samples: int) -> int:
     )
 
 
-def _reached(run: Run, target: float) -> bool:
+def _reached(run: Run | Outcome, target: float) -> bool:
     """True if a rank's mean loss reached the target, which ends the run."""
     rank, loss = run.losses["rank"], run.losses["loss"]
     last = [loss[rank == one][-RECENT:] for one in np.unique(rank)]

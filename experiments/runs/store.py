@@ -21,7 +21,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from experiments.runs import run_files, script_files, sealed
-from experiments.runs.record import Run
+from experiments.runs.record import Outcome, Run
 from experiments.runs.run_files import RunHeader
 from experiments.runs.script_files import ScriptHeader
 from experiments.runs.script_run import ScriptRun
@@ -29,7 +29,7 @@ from experiments.specification.experiment import Experiment
 from experiments.specification.script import ScriptExperiment
 from installation import home as home
 
-AnyRun = TypeVar("AnyRun", Run, ScriptRun)
+AnyRun = TypeVar("AnyRun", Run, ScriptRun, Outcome)
 
 ELSEWHERE = "lockstep-runs-"  # prefix of run folders in the temporary folder, for runs that had no room
 
@@ -83,6 +83,12 @@ def load(path: str | Path) -> Run:
     """Read the run folder of an experiment. Raise ValueError if it is not one, is damaged, or has another version."""
     _refuse_script(Path(path))
     return _read(Path(path), "run.json", run_files.read)
+
+
+def outcome(path: str | Path) -> Outcome:
+    """Read what a table of many runs needs of a run folder. Raise ValueError if it is not one, or is damaged."""
+    _refuse_script(Path(path))
+    return _read(Path(path), "run.json", run_files.outcome)
 
 
 def load_script(path: str | Path) -> ScriptRun:

@@ -1,30 +1,56 @@
 """A sweep: one run for every combination of values of some settings."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from experiments.execution.run import check, run
+from experiments.jobs.pool import Pool
+from experiments.runs import store
 from experiments.runs.progress import Progress
-from experiments.runs.record import Run
+from experiments.runs.record import Outcome, Run
 from experiments.runs.scaling import batch_per_worker
+from experiments.runs.summary import source_version
 from experiments.specification.experiment import Experiment
 
-MAX_RUNS = 1000  # limit for one sweep
+MAX_RUNS = 10_000  # limit for one sweep
+LOOK = 0.02  # s between two looks at the pool
+AHEAD = 2  # jobs that wait in the pool, so that no process waits for one
+OnProgress = Callable[[int, int, Progress | None], None]
+"""Called with how many runs have ended, of how many, and the progress of the one under way; None if there are several.
+"""
+
+
+class Ended(NamedTuple):
+    """A run of a sweep that has ended: its place in the grid, its folder, and, if that is not below the folder of runs,
+    a sentence about it.
+    """
+
+    place: int
+    outcome: Outcome
+    folder: Path
+    trouble: str = ""
 
 
 def grid(
-    experiment: Experiment, axes: Mapping[str, Iterable[Any]], global_batch: int | None = None
+    experiment: Experiment,
+    axes: Mapping[str, Iterable[Any]],
+    global_batch: int | None = None,
+    points: Sequence[Mapping[str, Any]] = ({},),
 ) -> list[Experiment]:
-    """Return an experiment for every combination of the values in `axes`.
+    """Return the experiments of every combination of the axes' values, each with the settings of every point.
 
-    A `global_batch` is divided evenly among workers. Raise ValueError, before anything runs, if one of the
-    experiments cannot run, or if an axis has no effect in any of them.
+    A `global_batch` is divided evenly among workers. Raise ValueError, before anything runs, if one of them cannot run,
+    or if an axis has no effect in any of them.
     """
-    combinations = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    combinations = [
+        {**dict(zip(axes, values, strict=True)), **point} for values in product(*axes.values()) for point in points
+    ]
     if len(combinations) > MAX_RUNS:
-        raise ValueError(f"this sweep would have {len(combinations)} runs; use at most {MAX_RUNS}.")
+        raise ValueError(f"this sweep would have {len(combinations):,} runs; use at most {MAX_RUNS:,}.")
     if global_batch:
         if "batch" in axes:
             raise ValueError(f"batch: global_batch={global_batch} already sets it; use one of them.")
@@ -40,7 +66,7 @@ def grid(
 
 def sweep(
     experiment: Experiment,
-    on_progress: Callable[[int, int, Progress], None] | None = None,
+    on_progress: OnProgress | None = None,
     stop: Any = None,
     **axes: Iterable[Any],
 ) -> list[Run]:
@@ -53,7 +79,7 @@ def sweep(
 
 
 def run_sweep(
-    experiments: Sequence[Experiment], on_progress: Callable[[int, int, Progress], None] | None = None, stop: Any = None
+    experiments: Sequence[Experiment], on_progress: OnProgress | None = None, stop: Any = None
 ) -> Iterator[Run]:
     """Yield the runs of a grid, one after the other."""
     for number, one in enumerate(experiments):
@@ -61,3 +87,61 @@ def run_sweep(
         yield done
         if done.status == "cancelled":
             return
+
+
+def stored_sweep(
+    experiments: Sequence[Experiment],
+    root: str | Path,
+    on_progress: OnProgress | None = None,
+    stop: Any = None,
+    pool: Pool | None = None,
+) -> Iterator[Ended]:
+    """Yield the runs of a grid as they end, each stored below `root`; those that are stored already come first.
+
+    The others run one after the other, or several at a time in the `pool`, and only they count for `on_progress`. After
+    `stop` no more begin, and those under way are yielded with what they recorded.
+    """
+    missing, code = [], source_version()
+    for place, one in enumerate(experiments):
+        if folder := store.find_stored_run(one, code, root):
+            yield Ended(place, store.outcome(folder), folder)
+        else:
+            missing.append(place)
+    if pool:
+        yield from _in_pool({place: experiments[place] for place in missing}, pool, on_progress, stop)
+        return
+    some = run_sweep([experiments[place] for place in missing], on_progress, stop)
+    for place, done in zip(missing, some, strict=False):
+        yield Ended(place, done.outcome, *store.save_somewhere(done, root))
+
+
+def _in_pool(
+    missing: Mapping[int, Experiment],
+    pool: Pool,
+    on_progress: OnProgress | None,
+    stop: Any,
+) -> Iterator[Ended]:
+    """Yield these runs as they end in the pool. Raise ValueError if one could not run at all."""
+    waiting, ended, stopped = [*missing], 0, False
+    running: dict[int, str] = {}  # place -> job
+    while waiting or running:
+        while waiting and not stopped and len(running) < pool.capacity + AHEAD:
+            place = waiting.pop(0)
+            running[place] = pool.submit(f"sweep/{place}", missing[place])
+        if stop and stop() and not stopped:
+            stopped, waiting = True, []
+            for job in running.values():
+                pool.cancel(job)
+        for place, job in [*running.items()]:
+            state = pool.state(job)
+            if not state.active:
+                del running[place]
+                ended += 1
+                if state.folder:
+                    yield Ended(place, store.outcome(state.folder), state.folder)
+                elif not stopped:
+                    raise ValueError(f"{missing[place].command()}: {state.message}")
+            pool.touch(f"sweep/{place}")
+        if on_progress:
+            on_progress(ended, len(missing), None)
+        time.sleep(LOOK)

@@ -7,6 +7,7 @@ import platform
 import pty
 import re
 import shlex
+import shutil
 import signal
 import statistics
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import threadpoolctl
+from pyarrow import csv, feather, parquet
 
 import algorithms
 from algorithms.compression import COMPRESSIONS, find, module
@@ -27,6 +29,7 @@ from experiments.cli.running import stoppable
 from experiments.runs import sealed, store
 from experiments.runs.difference import difference
 from experiments.specification.experiment import Experiment
+from experiments.study import sweep
 from experiments.wording import units
 from experiments.wording.units import plus_minus
 from tests.quotes import quote
@@ -294,6 +297,37 @@ def test_sweep_makes_a_table_and_stores_every_run(main):
     assert "\naccuracy ± its standard error" in out and all(" ± " in line for line in lines[1:])
     assert len(store.recent("runs")) == 4
     assert {store.experiment(path).slow.text for path in store.recent("runs")} == {"1:2,0:1.5"}
+
+
+def test_a_sweep_does_not_run_again_what_is_stored_and_so_continues_an_interrupted_one(main, monkeypatch):
+    words = ("sweep", "easgd", "--period", "1,2,4", "--steps", 4)
+    _, whole, _ = main(*words)
+    for folder in store.recent("runs")[:1]:
+        shutil.rmtree(folder)
+    made, run_one = [], sweep.run
+    monkeypatch.setattr(sweep, "run", lambda one, *rest: made.append(one) or run_one(one, *rest))
+    assert main(*words)[:2] == (0, whole) and len(made) == 1
+    assert main(*words)[:2] == (0, whole) and len(made) == 1
+
+
+def test_a_sweep_spreads_points_over_ranges_for_every_value_of_a_list(main):
+    ranges = ("--learning-rate", "0.01..1", "--period", "1..32")
+    code, out, _ = main("sweep", "easgd,local_sgd", *ranges, "--points", 3, "--steps", 4, "--json")
+    rows = json.loads(out)
+    assert code == 0 and [row["algorithm"] for row in rows] == ["easgd"] * 3 + ["local_sgd"] * 3
+    assert len({row["learning_rate"] for row in rows[:3]}) == 3
+    assert [row["period"] for row in rows[:3]] == [row["period"] for row in rows[3:]]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv"])
+def test_a_sweep_writes_its_rows_to_a_file_with_settings_and_figures_in_columns(main, suffix, tmp_path):
+    file = tmp_path / f"rows.{suffix}"
+    assert main("sweep", "easgd,sync_sgd", "--workers", "1,2", "--steps", 4, "--table", file)[0] == 0
+    read = {"parquet": parquet.read_table, "arrow": feather.read_table, "csv": csv.read_csv}[suffix]
+    table = read(file).to_pydict()
+    assert table["algorithm"] == ["easgd", "easgd", "sync_sgd", "sync_sgd"] and table["workers"] == [1, 2, 1, 2]
+    assert table["seconds"] == [store.load(f"runs/{name}").summary["seconds"] for name in table["run"]]
+    assert table["period"][2] in (None, "") and table["period"][0] == 4  # synchronous SGD has no period
 
 
 def test_sweep_over_algorithms_and_by_giving_an_option_twice(main):
@@ -568,7 +602,13 @@ def test_export_writes_the_file(main, tmp_path):
         (["run", "easgd", "--workers", "many"], "workers … 'many'"),
         (["run", "easgd", "--workers"], "requires an argument"),
         (["run", "easgd", "--network", "10 GbE"], "10GbE"),
-        (["sweep", "easgd", "--workers", "1..8"], "--workers 1,2,4,8"),
+        (["sweep", "easgd", "--workers", "1..8"], "--points … --workers 1,2,4,8"),
+        (["sweep", "easgd", "--workers", "1..8,16", "--points", "3"], "one or the other"),
+        (["sweep", "easgd", "--workers", "1,8", "--points", "3"], "--points needs a range"),
+        (["sweep", "easgd", "--workers", "1..8", "--points", "3", "--table", "rows.xlsx"], ".parquet, .arrow or .csv"),
+        (["sweep", "easgd", "--workers", "1,2", "--pool", "local:none"], "local:4"),
+        (["sweep", "easgd", "--workers", "1,2", "--array", "3"], "add --to slurm"),
+        (["sweep", "easgd", "--cluster", "threads", "--to", "slurm"], "simulated … run --to slurm"),
         (["sweep", "easgd", "--workers", "1,", "2"], "1, 2 … space"),
         (["sweep", "sync_sgd", "--workers", "1,3", "--global-batch", "64"], "a global batch of 63 or 66"),
         (["sweep", "sync_sgd", "--batch", "8", "--global-batch", "64"], "--batch and --global-batch"),
@@ -583,7 +623,7 @@ def test_export_writes_the_file(main, tmp_path):
         (["run", "--from", "http://x/?workers=%"], "workers"),
         (["run", "--runs", "/dev/null/x", *SMALL], "choose another folder"),
         (["sweep", "easgd", "--workers", "1,2,x"], "workers … 'x'"),
-        (["sweep", "easgd", "--seed", ",".join(map(str, range(2000)))], "at most 1000"),
+        (["sweep", "easgd", "--seed", ",".join(map(str, range(12000)))], "at most 10,000"),
         (["sweep", "easgd", "--seeds", "3", "--seed", "1"], "--seed and --seeds"),
         (["sweep", "easgd", "--seeds", "0"], "--seeds"),
         (["compare", "nothing"], "no run 'nothing'"),

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from functools import partial
 
 import psutil
@@ -131,6 +132,7 @@ def test_a_job_that_no_reader_waits_for_leaves_its_worker_to_others(pool):
     wait_until(lambda: key not in pool.dask._children)
 
 
+@pytest.mark.slow
 def test_a_memory_hog_ends_with_a_sentence_and_not_with_the_cluster(tmp_path):
     with cluster_of(2, memory_limit="500MB") as small_ones:
         pool = Pool(tmp_path, 1, dask=small_ones.scheduler_address)
@@ -147,6 +149,7 @@ def test_a_worker_of_another_version_is_refused_with_both_versions_named(pool, m
     assert state.status == "failed" and "0ther" in state.message and source_version() in state.message
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away_is_named_and_runs_begin_again_when_it_is_back(tmp_path):
     start = partial(cluster_of, 1, scheduler_port=ports.free_port())
     with start() as first:
@@ -163,6 +166,7 @@ def test_a_scheduler_that_goes_away_is_named_and_runs_begin_again_when_it_is_bac
         pool.close()
 
 
+@pytest.mark.slow
 def test_two_hundred_jobs_of_thirty_readers_all_finish_and_readers_take_turns(pool):
     jobs = {}
     for number in range(200):
@@ -221,3 +225,13 @@ def test_a_pool_that_closes_leaves_no_process_of_its_own_cluster(tmp_path):
 def test_an_address_that_is_none_is_refused_with_an_example(address, words, tmp_path):
     with pytest.raises(ValueError, match=words):
         DaskCluster(address, tmp_path)
+
+
+def test_a_sweep_over_a_dask_cluster_gives_the_table_of_one_machine_and_loses_no_run_of_a_killed_worker(main, cluster):
+    words = ("sweep", "easgd", "--period", "1,2,4", "--workers", "2,4", "--steps", 40)
+    _, alone, _ = main(*words, "--runs", "alone")
+    killed = threading.Timer(1.0, lambda: os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL))
+    killed.start()
+    code, together, _ = main(*words, "--pool", cluster.scheduler_address)
+    killed.join()
+    assert code == 0 and together == alone and len(store.recent("runs")) == 6

@@ -57,6 +57,27 @@ def test_an_experiment_becomes_a_batch_script_with_a_task_for_each_rank(main, tm
     assert not (tmp_path / "runs").exists()  # nothing was run
 
 
+def test_a_sweep_becomes_a_job_array_whose_tasks_share_the_runs_and_whose_table_is_then_shown(main, tmp_path):
+    words = ("sweep", "easgd", "--slow", "1:2,0:3", "--period", "1,2,4", "--steps", 4)
+    code, out, _ = main(*words, "--to", "slurm", "--array", 2, "--time", 10)
+    assert code == 0 and "#SBATCH --array=0-1\n" in out and "#SBATCH --time=10\n" in out
+    assert not (tmp_path / "runs").exists()
+    for task, runs in (("0", 2), ("1", 3)):  # the first, the third; the second
+        subprocess.run(["bash", "-c", out], env={**os.environ, "SLURM_ARRAY_TASK_ID": task}, check=True)
+        assert len(store.recent(tmp_path / "runs")) == runs
+    assert {store.experiment(folder).slow.text for folder in store.recent(tmp_path / "runs")} == {"1:2,0:3"}
+    _, table, err = main(*words)
+    assert err == "" and len(store.recent(tmp_path / "runs")) == 3 and "period" in table
+
+
+def test_a_task_of_an_array_runs_the_rest_of_its_share_after_a_failure_and_then_fails(main):
+    *_, out = main("sweep", "easgd", "--period", "1,2", "--steps", 4, "--to", "slurm", "--array", 1)[:2]
+    broken = out.replace("--period 1 ", "--period none ")
+    task = {**os.environ, "SLURM_ARRAY_TASK_ID": "0"}
+    assert subprocess.run(["bash", "-c", broken], env=task, capture_output=True).returncode == 1
+    assert [store.experiment(folder).settings["period"] for folder in store.recent("runs")] == [2]
+
+
 def test_a_node_has_as_many_gpus_as_tasks(main):
     _, out, _ = main("run", "sync_sgd", "--workers", 5, "--cluster", "gpus", "--to", "slurm", "--nodes", 2)
     assert out.startswith(GPUS) and "--cluster gpus" in out
