@@ -11,7 +11,7 @@ from experiments.runs import store
 from experiments.runs.agreement import agreement, is_expected, verdict
 from experiments.runs.compare import compare, over_seeds
 from experiments.runs.figures import LAST
-from experiments.runs.record import Outcome, Run
+from experiments.runs.record import Run, RunOutcome
 from experiments.runs.scaling import scaling
 from experiments.runs.seeds import SeedFigure, differ_in_seed
 from experiments.specification.experiment import Experiment
@@ -27,7 +27,7 @@ ALIKE = ("status", "samples", "updates", "steps")  # moved below the table if al
 
 
 def side_by_side(
-    runs: Sequence[Run | Outcome],
+    runs: Sequence[Run | RunOutcome],
     folders: Sequence[Path],
     seeds: bool,
     as_json: bool,
@@ -79,7 +79,7 @@ def side_by_side(
     return "\n".join(told)
 
 
-def describe(rows: Sequence[dict[str, Any]], runs: Sequence[Run | Outcome]) -> list[str]:
+def describe(rows: Sequence[dict[str, Any]], runs: Sequence[Run | RunOutcome]) -> list[str]:
     """Return the rows as a table that fits the terminal, settings first, and remarks below it: what a dash means, and
     what is the same in all runs.
     """
@@ -92,13 +92,13 @@ def describe(rows: Sequence[dict[str, Any]], runs: Sequence[Run | Outcome]) -> l
     return [*told, *([wrap(alike, "  ")] if alike else [])]
 
 
-def heads(runs: Sequence[Run | Outcome]) -> dict[str, str]:
+def heads(runs: Sequence[Run | RunOutcome]) -> dict[str, str]:
     """Return headings for the columns whose names are unclear; time is called virtual if all runs are simulated."""
     virtual = all(run.experiment.cluster == "simulated" for run in runs)
     return {**HEADS, "seconds": "virtual time"} if virtual else HEADS
 
 
-def _scaled_by(runs: Sequence[Run | Outcome], axes: Sequence[str]) -> str:
+def _scaled_by(runs: Sequence[Run | RunOutcome], axes: Sequence[str]) -> str:
     """Return a sentence on what the speed-up over workers measures, and whether scaling is weak or strong."""
     few, many = (choose((run.experiment for run in runs), key=lambda e: e.workers) for choose in (min, max))
     of = "samples/s" if few.target_loss is None else "time to the target loss"
@@ -117,7 +117,7 @@ def fill_empty_cells(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def split_common_columns(
-    rows: Sequence[dict[str, Any]], runs: Sequence[Run | Outcome]
+    rows: Sequence[dict[str, Any]], runs: Sequence[Run | RunOutcome]
 ) -> tuple[list[dict[str, Any]], str]:
     """Return the rows without columns that are empty or the same in all rows, and a phrase on what all runs share."""
     rows = [fill_empty_cells(row) for row in rows]
@@ -134,7 +134,7 @@ def split_common_columns(
     return left, f"the same in all runs: {', '.join(told)}" if told else ""
 
 
-def shared_settings(runs: Sequence[Run | Outcome]) -> list[str]:
+def shared_settings(runs: Sequence[Run | RunOutcome]) -> list[str]:
     """Return phrases for what the runs share: data, model, workers, cluster, faults, batch and learning rate."""
     every = [run.experiment for run in runs]
     several = [run for run in runs if run.experiment.ranks > 1] or runs  # where a rank is alone, no network is named

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.exports.export import write_file
-from experiments.runs.record import Outcome
+from experiments.runs.record import RunOutcome
 
 SUFFIXES = (".parquet", ".arrow", ".csv")
 
@@ -20,7 +20,7 @@ def check_suffix(name: str) -> None:
         raise ValueError(f"table: {name[:60]!r} should end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
 
 
-def rows(outcomes: Sequence[Outcome], folders: Sequence[Path]) -> list[dict[str, Any]]:
+def rows(outcomes: Sequence[RunOutcome], folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Return a row per run: its folder, settings in force, status, and figures; SI units.
 
     A setting with the name of a figure is called `setting_seconds`, for example: seconds is how long the run took.
@@ -40,7 +40,7 @@ def rows(outcomes: Sequence[Outcome], folders: Sequence[Path]) -> list[dict[str,
     ]
 
 
-def write_rows(outcomes: Sequence[Outcome], folders: Sequence[Path], file: Path) -> None:
+def write_rows(outcomes: Sequence[RunOutcome], folders: Sequence[Path], file: Path) -> None:
     """Write the rows to `file`, whose suffix says how. Raise OSError if that fails."""
     import pyarrow as pa
 

@@ -51,8 +51,8 @@ def perform(spec: dict[str, Any], topic: str, key: str) -> tuple[dict[str, Any],
     """Do the job; return the line that ends it, and its result's folder, packed, unless the server shares the disk."""
     worker, stop = get_worker(), _stops.setdefault(key, threading.Event())
     report = DaskReport(worker, topic, key, stop)
-    earlier = sync(worker.loop, worker.scheduler.events, topic=begun(topic, key))
-    worker.log_event(begun(topic, key), worker.address)
+    earlier = sync(worker.loop, worker.scheduler.events, topic=attempts_topic(topic, key))
+    worker.log_event(attempts_topic(topic, key), worker.address)
     report("begun", address=worker.address)
     try:
         if why := _refusal(spec, len(earlier), worker.address):
@@ -73,7 +73,7 @@ async def stop(key: str) -> None:
         _stops[key].set()
 
 
-def begun(topic: str, key: str) -> str:
+def attempts_topic(topic: str, key: str) -> str:
     """Return the topic to which each attempt at this job adds a line."""
     return f"{topic}-{key}"
 

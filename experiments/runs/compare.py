@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.runs.figures import final_figure
-from experiments.runs.record import Outcome, Run
+from experiments.runs.record import Run, RunOutcome
 from experiments.runs.seeds import differ_in_seed, seed_figure
 from experiments.specification.experiment import Experiment, settings_of
 from knobs import meaning_of_none
@@ -16,7 +16,7 @@ FIGURES = (
 )
 
 
-def compare(runs: Sequence[Run | Outcome]) -> list[dict[str, Any]]:
+def compare(runs: Sequence[Run | RunOutcome]) -> list[dict[str, Any]]:
     """Return one row per run: the settings in which the runs differ, its status, and its main figures."""
     return [
         {**settings, "status": run.status, **{name: run.summary.get(name) for name in FIGURES}}
@@ -24,7 +24,7 @@ def compare(runs: Sequence[Run | Outcome]) -> list[dict[str, Any]]:
     ]
 
 
-def over_seeds(runs: Sequence[Run | Outcome]) -> list[dict[str, Any]]:
+def over_seeds(runs: Sequence[Run | RunOutcome]) -> list[dict[str, Any]]:
     """Return one row per group of runs that differ only in their seed: settings, seeds, status, SeedFigures.
 
     Raise ValueError if a seed occurs twice on the simulated cluster, where that is the same run, not a second sample.
@@ -47,7 +47,7 @@ def over_seeds(runs: Sequence[Run | Outcome]) -> list[dict[str, Any]]:
     ]
 
 
-def differing(runs: Sequence[Run | Outcome]) -> list[dict[str, Any]]:
+def differing(runs: Sequence[Run | RunOutcome]) -> list[dict[str, Any]]:
     """Return for each run the settings in which the runs differ, beginning with those that all runs have.
 
     The value is None for a setting that the run does not have, and a phrase such as "0.9 / workers" for one that its
@@ -71,7 +71,7 @@ def _chosen(e: Experiment) -> dict[str, Any]:
     }
 
 
-def _statuses(runs: Sequence[Run | Outcome]) -> str:
+def _statuses(runs: Sequence[Run | RunOutcome]) -> str:
     """Return the common status, or how many runs have each: "4 finished, 1 diverged"."""
     counts = Counter(run.status for run in runs)
     return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {status}" for status, n in counts.items())

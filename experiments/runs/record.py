@@ -15,7 +15,7 @@ from experiments.specification.experiment import Experiment
 from tracing import MEASURES, MEMORY, Trace, join_tables
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """What a table of many runs needs of one: a Run's fields of these names, without its trace and most of its tables.
 
     `losses` is empty unless the run was to end at a target loss.
@@ -100,10 +100,10 @@ class Run(Holdings):
         }
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RunOutcome:
         """What a table of many runs needs of this one."""
         losses = self.losses if self.experiment.target_loss is not None else {}
-        return Outcome(self.experiment, self.status, self.summary, self.gpus, losses)
+        return RunOutcome(self.experiment, self.status, self.summary, self.gpus, losses)
 
     @property
     def digest(self) -> str | None:

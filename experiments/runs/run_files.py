@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.runs import guesses, older
 from experiments.runs.parquet import check_range, read_table, write_table
-from experiments.runs.record import Outcome, Run
+from experiments.runs.record import Run, RunOutcome
 from experiments.specification.experiment import MAX_WORKERS, Experiment
 from tracing import HELD, KINDS, Trace
 
@@ -119,12 +119,12 @@ def header(path: Path) -> RunHeader:
     return RunHeader.model_validate_json(file.read_bytes())
 
 
-def outcome(path: Path) -> Outcome:
+def outcome(path: Path) -> RunOutcome:
     """Read what a table of many runs needs of a run folder; any error means that it is damaged."""
     record = older.complete(header(path))
     experiment = Experiment.from_json(json.dumps(record.experiment))
     losses = read_table(path, "losses", TABLES["losses"]) if experiment.target_loss is not None else {}
-    return Outcome(experiment, record.status, record.summary, record.gpus, losses)
+    return RunOutcome(experiment, record.status, record.summary, record.gpus, losses)
 
 
 def read(path: Path) -> Run:

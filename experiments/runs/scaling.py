@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.runs.record import Outcome, Run
+from experiments.runs.record import Run, RunOutcome
 from experiments.specification.experiment import Experiment
 from workloads.budget import RECENT
 
@@ -23,7 +23,7 @@ class Scaling(NamedTuple):
     efficiency: float | None  # of one
 
 
-def samples_or_target(run: Run | Outcome) -> float | None:
+def samples_or_target(run: Run | RunOutcome) -> float | None:
     """Return the speed of a run: samples per second or, with a target loss, one over the time it took to reach it."""
     target = run.experiment.target_loss
     if target is None:
@@ -32,7 +32,7 @@ def samples_or_target(run: Run | Outcome) -> float | None:
 
 
 def scaling(
-    together: Sequence[Sequence[Run | Outcome]],
+    together: Sequence[Sequence[Run | RunOutcome]],
     axes: Sequence[str],
     rate: Callable[[Any], float | None] = samples_or_target,
 ) -> list[Scaling] | None:
@@ -75,7 +75,7 @@ def batch_per_worker(experiment: Experiment, samples: int) -> int:
     )
 
 
-def _reached(run: Run | Outcome, target: float) -> bool:
+def _reached(run: Run | RunOutcome, target: float) -> bool:
     """True if a rank's mean loss reached the target, which ends the run."""
     rank, loss = run.losses["rank"], run.losses["loss"]
     last = [loss[rank == one][-RECENT:] for one in np.unique(rank)]

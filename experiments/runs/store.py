@@ -21,7 +21,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from experiments.runs import run_files, script_files, sealed
-from experiments.runs.record import Outcome, Run
+from experiments.runs.record import Run, RunOutcome
 from experiments.runs.run_files import RunHeader
 from experiments.runs.script_files import ScriptHeader
 from experiments.runs.script_run import ScriptRun
@@ -29,7 +29,7 @@ from experiments.specification.experiment import Experiment
 from experiments.specification.script import ScriptExperiment
 from installation import home as home
 
-AnyRun = TypeVar("AnyRun", Run, ScriptRun, Outcome)
+AnyRun = TypeVar("AnyRun", Run, ScriptRun, RunOutcome)
 
 ELSEWHERE = "lockstep-runs-"  # prefix of run folders in the temporary folder, for runs that had no room
 
@@ -85,7 +85,7 @@ def load(path: str | Path) -> Run:
     return _read(Path(path), "run.json", run_files.read)
 
 
-def outcome(path: str | Path) -> Outcome:
+def outcome(path: str | Path) -> RunOutcome:
     """Read what a table of many runs needs of a run folder. Raise ValueError if it is not one, or is damaged."""
     _refuse_script(Path(path))
     return _read(Path(path), "run.json", run_files.outcome)

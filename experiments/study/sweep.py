@@ -11,7 +11,7 @@ from experiments.execution.run import check, run
 from experiments.jobs.pool import Pool
 from experiments.runs import store
 from experiments.runs.progress import Progress
-from experiments.runs.record import Outcome, Run
+from experiments.runs.record import Run, RunOutcome
 from experiments.runs.scaling import batch_per_worker
 from experiments.runs.summary import source_version
 from experiments.specification.experiment import Experiment
@@ -30,7 +30,7 @@ class Ended(NamedTuple):
     """
 
     place: int
-    outcome: Outcome
+    outcome: RunOutcome
     folder: Path
     trouble: str = ""
 
