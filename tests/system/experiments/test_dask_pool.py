@@ -39,7 +39,7 @@ def begun(pool, job):
 
 
 def far_child(pool, job):
-    return wait_until(lambda: (child := pool._jobs[job].child).address and child)
+    return wait_until(lambda: (child := getattr(pool._jobs[job], "child", None)) and child.address and child)
 
 
 def cluster_of(count, **options):
