@@ -15,8 +15,8 @@ lab.md           a sheet for 45 minutes with a class
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable
+from functools import cached_property, partial
 from pathlib import Path
 
 import lessons
@@ -151,8 +151,15 @@ class Chapter:
         path = self.folder / "exercise.py"
         return path.read_text("utf-8") if path.is_file() else ""
 
-    def recompute(self, log: Callable[[str], None] = lambda _: None, only: Collection[str] | None = None) -> Golden:
-        """Run and record figures and quiz items in this process; call `log` with the name of each.
+    def recompute(
+        self,
+        log: Callable[[str], None] = lambda _: None,
+        only: Collection[str] | None = None,
+        imap: Callable[[Callable, Iterable], Iterable] | None = None,
+    ) -> Golden:
+        """Run and record figures and quiz items; call `log` with the name of each.
+
+        They run in this process or, for figures, through `imap`, which may call a function in other processes.
 
         The figures are those of the texts, and others that are already recorded. `only` limits this to figures that the
         chapter declares or shows (by short or full name) and items; all others keep their records. Raise ValueError if
@@ -163,14 +170,15 @@ class Chapter:
         for name in only or ():
             if name not in known and f"{self.name}.{name}" not in known:
                 raise ValueError(f"{self.name} has no figure or question {name!r}; {', '.join(sorted(known))}.")
-        figures = {}
         beside = [name for name in self.figure_questions if name in wanted or name in self.golden.figures]
-        for name in dict.fromkeys([*self.figures, *beside]):
-            if only is None or name in wanted:
-                log(name)
-                figures[name] = run_figure(name, lessons.find(name), lambda n, name=name: log(f"{name}, run {n}"))
-            elif name in self.golden.figures:
-                figures[name] = self.golden.figures[name]
+        names = [*dict.fromkeys([*self.figures, *beside])]
+        chosen = [name for name in names if only is None or name in wanted]
+        figures = {name: self.golden.figures[name] for name in names if name in self.golden.figures}
+        run_one = partial(rerun, log=None if imap else log)  # a log cannot be called from another process
+        for name, recorded in zip(chosen, (imap or map)(run_one, chosen), strict=True):
+            log(name)
+            figures[name] = recorded
+        figures = {name: figures[name] for name in names if name in figures}
         answers, samples = {}, {}
         for item in self.items:
             if only is None or item.name in wanted:
@@ -199,6 +207,11 @@ def _minutes(text: str) -> int:
     words = len(markup.MARK.sub("", text.partition("\n## Sources")[0]).split())
     asked = len(markup.predictions(text))
     return round(words / WORDS_A_MINUTE) + len(markup.ALONE_IN_TEXT.findall(text)) + (COMPUTE - 1) * asked
+
+
+def rerun(name: str, log: Callable[[str], None] | None = None) -> golden.RecordedFigure:
+    """Run the figure of this full name; call `log` with its name and the number of each run."""
+    return run_figure(name, lessons.find(name), lambda n: log(f"{name}, run {n}") if log else None)
 
 
 def run_figure(name: str, figure, on_run: Callable[[int], None] = lambda _: None) -> golden.RecordedFigure:

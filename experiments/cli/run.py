@@ -6,6 +6,7 @@ With `--to slurm`, print or submit it as a batch job instead.
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from cluster.real import launchers
 from experiments.cli import console, options, show, slurm
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
 from experiments.cli.progress_bar import Bar
-from experiments.cli.running import EXIT, base_experiment, check_writable, stoppable
+from experiments.cli.running import EXIT, base_experiment, check_writable, pool_at, pool_option, stoppable
+from experiments.jobs.dask_cluster import may_leave
 from experiments.runs import ending, store
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
@@ -35,8 +37,11 @@ from experiments.wording import naming
     metavar="FLOAT",
     help="seconds that a rank of a real cluster waits for another before it gives up [default: 60]",
 )
+@pool_option
 @slurm.slurm_options
-def run_command(name: str | None, start: str | None, runs: str, as_json: bool, timeout: float, **given: Any) -> int:
+def run_command(
+    name: str | None, start: str | None, runs: str, as_json: bool, timeout: float, address: str | None, **given: Any
+) -> int:
     """Run one experiment, store it and print its summary."""
     from experiments.execution.run import run
 
@@ -50,9 +55,23 @@ def run_command(name: str | None, start: str | None, runs: str, as_json: bool, t
         return run_as_rank(experiment, here["RANK"], runs, as_json, timeout)
     check_writable(runs)
     with stoppable() as stop:
+        if address and may_leave(experiment):
+            return run_in_pool(experiment, address, runs, as_json, stop)
         with Bar(experiment.algorithm) as bar:
             done = run(experiment, bar, stop, timeout=timeout)
         return conclude(done, runs, as_json)
+
+
+def run_in_pool(experiment: Experiment, address: str, runs: str, as_json: bool, stop: Callable[[], bool]) -> int:
+    """Run `experiment` on the Dask cluster at `address`, unless it is stored, and return the exit code."""
+    from experiments.study.sweep import stored_sweep
+
+    with pool_at(address, runs) as pool:
+        ended = [*stored_sweep([experiment], runs, stop=stop, pool=pool)]
+    if not ended:  # stopped before its first step
+        return EXIT["cancelled"]
+    tell(store.load(ended[0].folder), ended[0].folder.resolve(), as_json)
+    return EXIT[ended[0].outcome.status]
 
 
 def run_as_rank(experiment: Experiment, rank: str, runs: str, as_json: bool, timeout: float) -> int:

@@ -1,15 +1,25 @@
 """Shared by commands that run experiments: reading the experiment, Ctrl-C, checking the folder of runs, exit codes."""
 
+from __future__ import annotations
+
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from experiments.cli import options
 from experiments.cli.console import complain
+from experiments.jobs.dask_cluster import VARIABLE
 from experiments.specification.experiment import Experiment
 
+if TYPE_CHECKING:
+    from experiments.jobs.pool import Pool
+
+LONGEST = 7 * 86400.0  # s that a run of one's own may take
+MOST_MEMORY = 10**15  # bytes: the cluster's workers have limits of their own
 EXIT = {"finished": 0, "diverged": 1, "failed": 1, "cancelled": 130}
 BEST = "best"  # learning rate at which the experiment's final loss is lowest
 
@@ -49,6 +59,31 @@ def at_best(experiments: Sequence[Experiment], runs: str) -> list[Experiment]:
             complain(words)
         told.add(words)
     return best
+
+
+pool_option = click.option(
+    "--pool",
+    "address",
+    envvar=VARIABLE,
+    metavar="ADDRESS",
+    help="run on a Dask cluster, tcp://scheduler:8786, or in four processes of this machine, local:4 "
+    "[default: $LOCKSTEP_POOL, or this process]",
+)
+
+
+@contextmanager
+def pool_at(address: str, runs: str) -> Iterator[Pool]:
+    """Yield the pool that runs on the Dask cluster at `address`. Raise ValueError if that cannot be reached."""
+    from experiments.jobs.pool import Pool
+
+    pool = Pool(runs, 1, wall=LONGEST, cpu=int(LONGEST), memory=MOST_MEMORY, dask=address)
+    try:
+        assert pool.dask
+        if pool.dask.trouble:
+            raise ValueError(pool.dask.trouble)
+        yield pool
+    finally:
+        pool.close()
 
 
 def check_writable(root: str) -> None:

@@ -1,8 +1,8 @@
 """`sweep`: run every combination of the given values, and print a table of the results."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,17 @@ import click
 from experiments.cli import console, options, slurm
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
 from experiments.cli.progress_bar import Bar
-from experiments.cli.running import BEST, EXIT, at_best, base_experiment, check_writable, stoppable
-from experiments.jobs.dask_cluster import VARIABLE
+from experiments.cli.running import (
+    BEST,
+    EXIT,
+    at_best,
+    base_experiment,
+    check_writable,
+    pool_at,
+    pool_option,
+    stoppable,
+)
 from experiments.specification.experiment import Experiment
-
-LONGEST = 7 * 86400.0  # s that a run of one's own may take
-MOST_MEMORY = 10**15  # bytes: the cluster's workers have limits of their own
 
 
 @click.command("sweep", short_help="Run every combination of several values.", cls=ExperimentCommand, many=True)
@@ -41,14 +46,7 @@ MOST_MEMORY = 10**15  # bytes: the cluster's workers have limits of their own
     metavar="INT",
     help="points spread evenly over all ranges LOW..HIGH together, logarithmically if HIGH is ten times LOW or more",
 )
-@click.option(
-    "--pool",
-    "address",
-    envvar=VARIABLE,
-    metavar="ADDRESS",
-    help="run several at a time on a Dask cluster, tcp://scheduler:8786, or in four processes of this machine, local:4 "
-    "[default: $LOCKSTEP_POOL, or one after the other]",
-)
+@pool_option
 @click.option("--table", metavar="FILE", help="also write the rows to FILE, which ends in .parquet, .arrow or .csv")
 @json_option
 @slurm.array_options
@@ -119,7 +117,7 @@ def sweep_command(
         return queue(experiments, job, runs)
     check_writable(runs)
     ended: list[Ended] = []
-    with stoppable() as stop, Bar("sweep") as bar, jobs(address, runs) as pool:
+    with stoppable() as stop, Bar("sweep") as bar, pool_at(address, runs) if address else nullcontext() as pool:
 
         def show_progress(number: int, count: int, progress: Any) -> None:
             bar.count(number, count, progress.fraction if progress else 0.0)
@@ -147,21 +145,3 @@ def queue(experiments: Sequence[Experiment], job: dict[str, Any], runs: str) -> 
     click.echo(f"job {number}: squeue --job {number} shows it, scancel {number} stops it")
     click.echo("once it has ended, the same command without --to and --submit shows the table")
     return 0
-
-
-@contextmanager
-def jobs(address: str | None, runs: str) -> Iterator[Any]:
-    """Yield the pool at `address`, or None without one. Raise ValueError if it cannot be reached."""
-    if not address:
-        yield None
-        return
-    from experiments.jobs.pool import Pool
-
-    pool = Pool(runs, 1, wall=LONGEST, cpu=int(LONGEST), memory=MOST_MEMORY, dask=address)
-    try:
-        assert pool.dask
-        if pool.dask.trouble:
-            raise ValueError(pool.dask.trouble)
-        yield pool
-    finally:
-        pool.close()

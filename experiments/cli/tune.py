@@ -12,6 +12,7 @@ import click
 from experiments.cli import console, show
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option, values
 from experiments.cli.running import base_experiment
+from experiments.jobs.dask_cluster import VARIABLE
 from experiments.wording import naming
 
 if TYPE_CHECKING:
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="rewrite algorithms/rates.toml: the lines of NAME (or several, separated by commas), or all",
 )
+@click.option(
+    "--pool",
+    "address",
+    envvar=VARIABLE,
+    metavar="ADDRESS",
+    help="with --table: search on a Dask cluster, tcp://scheduler:8786 or local:4 [default: $LOCKSTEP_POOL, or here]",
+)
 @click.option("--pairs", help="with --table: only these parts of it, for example digits-cnn,sparse")
 def tune_command(
     name: str | None,
@@ -44,6 +52,7 @@ def tune_command(
     seeds: int,
     table: bool,
     pairs: str | None,
+    address: str | None,
     **given: Any,
 ) -> int:
     """Find the learning rate (1, 2 or 5 times a power of ten) with the lowest final held-out loss over several seeds.
@@ -51,7 +60,7 @@ def tune_command(
     With --table, find the rates of algorithms/rates.toml instead.
     """
     if table:
-        return write_table(name.split(",") if name else None, pairs.split(",") if pairs else None)
+        return write_table(name.split(",") if name else None, pairs.split(",") if pairs else None, address or "")
     from experiments.study.rates import Search, nearest, rung
 
     experiment = base_experiment(name, start, runs, _searchable(values(given))).change(evaluations=1)
@@ -110,7 +119,7 @@ def conclusion(search: Search, best: int) -> str:
     return f"The best rate is {rung(best):g}, {mean}; the default is {default:g}.{rest}"
 
 
-def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
+def write_table(names: list[str] | None, wanted: list[str] | None, address: str = "") -> int:
     """Search for the best rates of these algorithms in these parts of the table (default: all), and write the table."""
     import algorithms
     from algorithms import rates
@@ -127,7 +136,7 @@ def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
     for part, pair in parts.items():
         if wanted and part not in wanted:
             continue
-        for name, one in lines(pair, names, os.cpu_count() or 1, lambda text: click.echo(text, err=True)):
+        for name, one in lines(pair, names, os.cpu_count() or 1, lambda text: click.echo(text, err=True), address):
             found[part][name] = one
             found[part] = dict(sorted(found[part].items(), key=lambda item: order[item[0]]))
             rates.write(found)  # after each line, so that an interrupt loses nothing

@@ -10,6 +10,7 @@ as the files of the stored run. A shared disk is not needed; where there is one,
 import contextlib
 import io
 import queue
+import re
 import secrets
 import selectors
 import signal
@@ -17,7 +18,7 @@ import socket
 import tarfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from experiments.runs.summary import source_version
 from experiments.specification.experiment import Experiment
 
 VARIABLE = "LOCKSTEP_POOL"
+ADDRESS = re.compile(r"local:[1-9]\d{0,3}|\w+://\S+:\d+")
 KINDS = ("study", "collective", "rate")
 """Job specs that may leave this machine: they hold plain values, and neither code nor files of a reader."""
 BUILT_IN = ("digits", "spirals", "text", "quadratic", "sparse")
@@ -46,31 +48,80 @@ def may_leave(work: Experiment | JobSpec) -> bool:
     return work.is_repeatable and work.workload in BUILT_IN and not work.files
 
 
+@contextlib.contextmanager
+def mapping(address: str) -> Iterator[Callable[[Callable, Iterable], Iterator]]:
+    """Yield `imap(function, items)`, which calls an importable function on the workers and yields its results in order.
+
+    Raise ValueError if the cluster cannot be reached, or if a worker has another version of the source.
+    """
+    from experiments.jobs import dask_job
+
+    try:
+        client, local = connect(address)
+    except OSError as error:
+        raise ValueError(f"the Dask scheduler at {address} does not answer ({type(error).__name__}).") from None
+    try:
+        here = source_version()
+        for worker, version in client.run(dask_job.version).items():
+            if version != here:
+                raise ValueError(other_version(worker, version, here))
+        yield lambda function, items: (future.result() for future in client.map(function, items, pure=False))
+    finally:
+        client.close()
+        if local:
+            local.close()
+
+
+def connect(address: str, local: Any = None) -> tuple[Any, Any]:
+    """Return a client of the scheduler at `address`, and the local cluster if that is "local:4" (or `local`, if given).
+
+    Raise ValueError without Dask or with an address that is none, and OSError if the scheduler does not answer.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise ValueError(
+            f"the pool {address[:60]!r} needs Dask, which is missing; pip install 'lockstep[cluster]' installs it."
+        ) from None
+    if not ADDRESS.fullmatch(address):
+        raise ValueError(
+            f"the pool is {address[:60]!r}; give the address of a Dask scheduler, such as tcp://10.0.0.1:8786, or "
+            "local:4 for four processes of this machine."
+        )
+    if address.startswith("local:") and local is None:
+        count = int(address.partition(":")[2])
+        local = LocalCluster(
+            n_workers=count, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs="ERROR"
+        )
+    return Client(local or address, timeout=CONNECT, set_as_default=False, name="lockstep"), local
+
+
+def other_version(worker: str, version: str, here: str) -> str:
+    """Return a sentence saying that a worker has another version of the source."""
+    return (
+        f"the Dask worker {worker} has version {version} of Lockstep's source, but the server has {here}; install the "
+        "same version on both."
+    )
+
+
 class DaskCluster:
     """The Dask cluster of the scheduler at `address`, whose results are stored below `root`.
 
-    `workers` are the addresses of its workers; `trouble` is a sentence while jobs cannot be sent to it, else "".
+    `workers` are the addresses of its workers; `trouble` is a sentence while jobs cannot be sent to it, else "". Raise
+    ValueError like `connect`.
     """
 
     def __init__(self, address: str, root: Path):
-        try:
-            import distributed
-        except ImportError:
-            raise ValueError(
-                f"a pool at {address[:60]!r} needs Dask, which is not installed; pip install 'lockstep[cluster]' "
-                "installs it."
-            ) from None
         self.address, self.root, self.trouble = address, root, ""
         self.workers: tuple[str, ...] = ()
-        self._distributed: Any = distributed
         self._client: Any = None
         self._local: Any = None
         self._token, self._topic = f".shared-{secrets.token_hex(8)}", f"lockstep-{secrets.token_hex(8)}"
         self._children: dict[str, DaskChild] = {}
         self._requests: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._doomed: dict[str, float] = {}  # worker -> when its process is restarted, unless its job ends before
-        if address.startswith("local:"):
-            self._start_local(address.partition(":")[2])
+        with contextlib.suppress(OSError):  # if it does not answer, `_look` says so
+            self._connect()
         root.mkdir(parents=True, exist_ok=True)
         (root / self._token).touch()
         self._look()
@@ -151,9 +202,7 @@ class DaskCluster:
         if self._client is not None:
             with contextlib.suppress(Exception):
                 self._client.close(timeout=0)
-        self._client = self._distributed.Client(
-            self._local or self.address, timeout=CONNECT, set_as_default=False, name="lockstep"
-        )
+        self._client, self._local = connect(self.address, self._local)
         self._client.subscribe_topic(self._topic, self._hear)
 
     def _lose(self, error: Exception) -> None:
@@ -185,7 +234,7 @@ class DaskCluster:
 
     def _why(self, error: Exception) -> str:
         """Return a sentence on why a job came back without a result."""
-        if isinstance(error, self._distributed.KilledWorker):
+        if type(error).__name__ == "KilledWorker":
             return "the Dask workers that ran it ended, most likely because they had too little memory."
         if isinstance(error, ModuleNotFoundError):
             return f"a Dask worker has no module {error.name}; install Lockstep where the workers run."
@@ -232,13 +281,6 @@ class DaskCluster:
         self._doomed.pop(child.address, None)
         child.tell(line)
         child.finish()
-
-    def _start_local(self, count: str) -> None:
-        if not count.isdecimal() or not int(count):
-            raise ValueError(f"the pool is 'local:{count[:20]}'; write local:4 for four processes of this machine.")
-        self._local = self._distributed.LocalCluster(
-            n_workers=int(count), threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs="ERROR"
-        )
 
 
 class DaskChild:

@@ -16,6 +16,7 @@ from typing import Any
 from distributed import Worker, get_worker
 from distributed.utils import sync
 
+from experiments.jobs.dask_cluster import other_version
 from experiments.jobs.worker import StatusWriter, attempt
 from experiments.runs.summary import source_version
 
@@ -73,6 +74,11 @@ async def stop(key: str) -> None:
         _stops[key].set()
 
 
+def version() -> str:
+    """Return the version of the source that this worker has loaded."""
+    return source_version()
+
+
 def attempts_topic(topic: str, key: str) -> str:
     """Return the topic to which each attempt at this job adds a line."""
     return f"{topic}-{key}"
@@ -94,12 +100,8 @@ def _refusal(spec: dict[str, Any], earlier: int, address: str) -> str:
             f"{earlier} Dask workers ended while they ran it, most likely because they had too little memory; use a "
             "smaller model or fewer workers, or start Dask workers with a larger --memory-limit."
         )
-    mine = source_version()
-    if mine != spec["version"]:
-        return (
-            f"the Dask worker {address} has version {mine} of Lockstep's source, but the server has "
-            f"{spec['version']}; install the same version on both."
-        )
+    if (mine := version()) != spec["version"]:
+        return other_version(address, mine, spec["version"])
     return ""
 
 

@@ -7,6 +7,7 @@ communication and share one line: GPipe, DAPPLE and zero bubble need only one se
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
@@ -15,6 +16,7 @@ import numpy as np
 import algorithms
 from algorithms.rates import FEW, STEPS, Rate
 from experiments.execution.run import check, run, workload_of
+from experiments.jobs.dask_cluster import mapping
 from experiments.specification.experiment import Experiment
 from experiments.study.rates import SEEDS, Search, end, rung
 from workloads.workload import Workload
@@ -49,20 +51,29 @@ class Beginning:
 
 
 def lines(
-    pair: tuple[str, str], names: Sequence[str], jobs: int, tell: Callable[[str], None]
+    pair: tuple[str, str], names: Sequence[str], jobs: int, tell: Callable[[str], None], address: str = ""
 ) -> Iterator[tuple[str, Rate]]:
-    """Yield (algorithm, line of the table) as searches end, for each algorithm that can run on the workload."""
+    """Yield (algorithm, line of the table) as searches end, for each algorithm that can run on the workload.
+
+    Searches run in `jobs` processes of this machine, or on the Dask cluster at `address`.
+    """
     tell(f"{' '.join(pair)}: one run of each")
-    with get_context("spawn").Pool(jobs, _one_thread) as pool:
-        begun = dict(zip(names, pool.imap(_begin, [(name, *pair) for name in names]), strict=True))
+    with mapping(address) if address else _processes(jobs) as imap:
+        begun = dict(zip(names, imap(_begin, [(name, *pair) for name in names]), strict=True))
         able = {name: one for name, one in begun.items() if one}
         if refused := [name for name in names if name not in able]:
             tell(f"refused: {', '.join(refused)}")
         groups = alike(able)
         chosen = [min((able[name] for name in group), key=lambda one: one.seconds) for group in groups]
-        for group, found in zip(groups, pool.imap(_line, chosen), strict=True):
+        for group, found in zip(groups, imap(_line, chosen), strict=True):
             tell(f"{', '.join(group)}: {in_words(found)}")
             yield from ((name, found) for name in group)
+
+
+@contextmanager
+def _processes(jobs: int) -> Iterator[Callable[[Callable, Iterable], Iterator]]:
+    with get_context("spawn").Pool(jobs, _one_thread) as pool:
+        yield pool.imap
 
 
 def in_words(found: Rate) -> str:

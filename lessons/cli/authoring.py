@@ -1,11 +1,13 @@
 """`new` and `golden`: commands for authors."""
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
 import lessons
+from experiments.jobs.dask_cluster import VARIABLE, mapping
 from installation import for_authors
 from lessons import golden, timelines
 from lessons.cli.console import console, usage_errors
@@ -20,13 +22,14 @@ TEMPLATE = HOME / "template"
 @click.argument("name")
 @click.option("--only", multiple=True, metavar="FIGURE", help="a figure or quiz item; the rest stays as recorded")
 @click.option("--missing", is_flag=True, help="record only what is not recorded yet")
-def write_golden(name: str, only: tuple[str, ...], missing: bool) -> None:
+@click.option("--pool", "address", envvar=VARIABLE, metavar="ADDRESS", help="run the figures on a Dask cluster")
+def write_golden(name: str, only: tuple[str, ...], missing: bool, address: str | None) -> None:
     with usage_errors():
         for_authors()
         one = lessons.chapter(name)
         chosen = [*only, *(one.missing_results if missing else ())]
-        with console.status("") as status:
-            new = one.recompute(status.update, chosen if only or missing else None)
+        with console.status("") as status, mapping(address) if address else nullcontext() as imap:
+            new = one.recompute(status.update, chosen if only or missing else None, imap)
         for full, recorded in new.figures.items():
             if missed := [claim for claim in recorded.claims if not recorded.shows(claim)]:
                 raise ValueError(f"{full} does not show what it claims under every seed: {'; '.join(missed)}.")

@@ -1,6 +1,7 @@
 """The pool on a Dask cluster: the same jobs, states and results, on other processes, which may end at any moment."""
 
 import os
+import re
 import signal
 import threading
 from functools import partial
@@ -10,7 +11,7 @@ import pytest
 
 from experiments.execution.run import run
 from experiments.jobs import dask_cluster
-from experiments.jobs.dask_cluster import DaskCluster, may_leave
+from experiments.jobs.dask_cluster import DaskCluster, mapping, may_leave
 from experiments.jobs.pool import Pool
 from experiments.jobs.spec import JobSpec
 from experiments.runs import sealed, store
@@ -221,10 +222,33 @@ def test_a_pool_that_closes_leaves_no_process_of_its_own_cluster(tmp_path):
     wait_until(lambda: not [child for child in left - before if child.is_running() and "dask" in str(child.cmdline())])
 
 
-@pytest.mark.parametrize(("address", "words"), [("local:0", "write local:4"), ("local:x", "write local:4")])
-def test_an_address_that_is_none_is_refused_with_an_example(address, words, tmp_path):
-    with pytest.raises(ValueError, match=words):
+@pytest.mark.parametrize("address", ["local:0", "local:x", "scheduler", "10.0.0.1:8786"])
+def test_an_address_that_is_none_is_refused_with_an_example(address, tmp_path, main):
+    with pytest.raises(ValueError, match=r"such as tcp://10\.0\.0\.1:8786, or local:4"):
         DaskCluster(address, tmp_path)
+    code, _, err = main("run", "--steps", 2, "--pool", address)
+    assert code == 2 and "local:4" in err and err.count("\n") == 1
+
+
+def test_a_scheduler_that_does_not_answer_is_named_before_anything_runs(main, tmp_path):
+    for words in (("run",), ("sweep", "--workers", "1,2")):
+        code, _, err = main(*words, "--steps", 2, "--pool", f"tcp://127.0.0.1:{ports.free_port()}")
+        assert code == 2 and "does not answer" in err and not store.recent("runs")
+
+
+def test_functions_run_on_the_workers_in_order_unless_these_have_another_version(cluster, monkeypatch):
+    with mapping(cluster.scheduler_address) as imap:
+        assert [*imap(rates.rung, range(-3, 3))] == [0.1, 0.2, 0.5, 1.0, 2.0, 5.0]
+    monkeypatch.setattr(dask_cluster, "source_version", lambda: "0ther")
+    with pytest.raises(ValueError, match="0ther"), mapping(cluster.scheduler_address):
+        pass
+
+
+def test_a_run_on_the_cluster_prints_the_summary_of_a_run_here(main, cluster):
+    _, here, _ = main("run", "easgd", "--steps", 4, "--runs", "here")
+    code, there, _ = main("run", "easgd", "--steps", 4, "--pool", cluster.scheduler_address, "--runs", "there")
+    both = [re.sub(r"[\d.]+ m?s of wall time|(stored|open) .*", "", out) for out in (here, there)]
+    assert code == 0 and both[0] == both[1]
 
 
 def test_a_sweep_over_a_dask_cluster_gives_the_table_of_one_machine_and_loses_no_run_of_a_killed_worker(main, cluster):
