@@ -180,6 +180,7 @@ class DaskCluster:
         try:
             if self._client is None or self._client.status != "running":
                 self._connect()
+            self._client.subscribe_topic(self._topic, self._hear)  # again, in case the scheduler has restarted
             found = self._client.scheduler_info(n_workers=-1)["workers"]
             self.workers = tuple(found)
             several = [worker for worker, facts in found.items() if facts["nthreads"] != 1]
@@ -203,7 +204,6 @@ class DaskCluster:
             with contextlib.suppress(Exception):
                 self._client.close(timeout=0)
         self._client, self._local = connect(self.address, self._local)
-        self._client.subscribe_topic(self._topic, self._hear)
 
     def _lose(self, error: Exception) -> None:
         """Record that the cluster does not answer, and end its jobs."""

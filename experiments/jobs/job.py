@@ -59,6 +59,7 @@ class Job:
     owners: set[str] = field(default_factory=set)
     version: str = ""  # version of the source when it was requested
     length: float = FOREVER  # see experiments.jobs.turns.length
+    far: bool = False  # whether it runs on the Dask cluster
     child: Child | DaskChild = field(init=False, repr=False)  # once it runs
     deadline: float = FOREVER
     ending: str = ""

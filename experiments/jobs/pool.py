@@ -111,7 +111,7 @@ class Pool:
                 f"the experiment gives a {work.files[0]}, and readers may not name files of this machine; "
                 "its owner may, on the command line."
             )
-        name, version = work.key(), source_version()
+        name, version, far = work.key(), source_version(), self.dask is not None and may_leave(work)
         folder = self._stored(work, version)
         with self._lock:
             if self._closing:
@@ -127,7 +127,7 @@ class Pool:
                     self._remember(Job(name, work, JobState("finished", fraction=1.0, folder=folder)))
                     return name
                 self._make_room(turns.reader(owner))
-                job = Job(name, work, JobState("queued"), version=version, length=turns.length(work))
+                job = Job(name, work, JobState("queued"), version=version, length=turns.length(work), far=far)
                 self._remember(job)
                 self._queue.append(job)
             job.owners.add(owner)
@@ -258,17 +258,12 @@ class Pool:
 
     def _has_slot(self, job: Job) -> bool:
         """Return True if a slot is free where this job would run."""
-        far = self._leaves(job.work)
-        taken = sum(self._leaves(other.work) == far for other in self._running)
-        return taken < (self.dask.slots if far and self.dask else self.slots)
-
-    def _leaves(self, work: Experiment | JobSpec) -> bool:
-        """Return True if this work runs on the Dask cluster."""
-        return self.dask is not None and may_leave(work)
+        taken = sum(other.far == job.far for other in self._running)
+        return taken < (self.dask.slots if job.far and self.dask else self.slots)
 
     def _child(self, job: Job) -> Child | DaskChild:
         """Return what will do the job. Raise OSError if there is nothing."""
-        if self.dask and self._leaves(job.work):
+        if job.far and self.dask:
             return self.dask.child(self._selector)
         return self._spare.take(job.version) or Child(self.command, self._selector)
 
@@ -290,7 +285,7 @@ class Pool:
             return
         job.child.begin(spec, partial(self._hear, job))
         job.state = replace(job.state, status="running")
-        job.deadline = time.monotonic() + self.wall + spec.get("polite", 0.0)
+        job.deadline = FOREVER if job.far else time.monotonic() + self.wall + spec.get("polite", 0.0)
         self._running.append(job)
 
     def _hear(self, job: Job, line: dict[str, Any]) -> None:
@@ -298,7 +293,7 @@ class Pool:
 
         A job that followed belongs to nobody until a reader submits it, and ends when another job needs its place.
         """
-        if line["kind"] == "begun":  # on a worker of the Dask cluster, which may have been busy
+        if line["kind"] == "begun":  # by a Dask worker, for which it may have waited
             job.deadline = time.monotonic() + self.wall + POLITE
         if line["kind"] != "follows":
             return job.hear(line)
