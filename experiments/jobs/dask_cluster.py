@@ -368,7 +368,10 @@ def unpack(files: bytes, name: str, root: Path) -> Path:
     if cached.is_bounded():
         cached.make_room(root)
     with sealed.under_way(root) as part, tarfile.open(fileobj=io.BytesIO(files)) as tar:
-        tar.extractall(part, filter="data")
+        try:
+            tar.extractall(part, filter="data")
+        except tarfile.TarError as error:
+            raise ValueError(f"{error}.") from None
         part.chmod(0o755)
         if altered := sealed.altered_files(part):
             raise ValueError(f"{altered[0]} is damaged.")

@@ -11,7 +11,7 @@ import pytest
 
 from experiments.execution.run import run
 from experiments.jobs import dask_cluster
-from experiments.jobs.dask_cluster import DaskCluster, mapping, may_leave
+from experiments.jobs.dask_cluster import DaskCluster, mapping, may_leave, unpack
 from experiments.jobs.pool import Pool
 from experiments.jobs.spec import JobSpec
 from experiments.runs import sealed, store
@@ -22,6 +22,7 @@ from tests import ports
 from tests.patience import wait_until
 
 distributed = pytest.importorskip("distributed")
+pack = pytest.importorskip("experiments.jobs.dask_job").pack
 
 ENDLESS = 10_000_000
 
@@ -220,6 +221,17 @@ def test_a_pool_that_closes_leaves_no_process_of_its_own_cluster(tmp_path):
     pool.close()
     left = {child for child in psutil.Process().children(recursive=True) if "forkserver" not in str(child.cmdline())}
     wait_until(lambda: not [child for child in left - before if child.is_running() and "dask" in str(child.cmdline())])
+
+
+def test_a_result_that_arrives_damaged_or_points_outside_its_folder_is_refused(tmp_path):
+    folder = store.save(run(small()), tmp_path / "there")
+    (folder / "run.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"run\.json is damaged"):
+        unpack(pack(str(folder)), folder.name, tmp_path / "here")
+    (folder / "link").symlink_to("/etc/passwd")
+    with pytest.raises(ValueError, match="absolute path"):
+        unpack(pack(str(folder)), folder.name, tmp_path / "here")
+    assert not store.recent(tmp_path / "here")
 
 
 @pytest.mark.parametrize("address", ["local:0", "local:x", "scheduler", "10.0.0.1:8786"])
