@@ -22,7 +22,7 @@ from installation import ROOT
 
 START = (
     ("lockstep", "open the workbench in the browser"),
-    ("lockstep --server.port 8600", "the same, on another port than 8501"),
+    ("lockstep --server.port 8600", "the same, on a port other than 8501"),
     ("lockstep run easgd --slow 2:5", "train, with one worker slow"),
     ("lockstep book show stragglers", "read a chapter"),
 )

@@ -28,7 +28,7 @@ BROUGHT = (
     "Uploads are read in a separate process; nothing in them is executed"
 )
 NETWORK = "a network's Python file, which runs on this machine when you train it"
-SCRIPT = "a script, which runs on this machine with your rights"
+SCRIPT = "a script, which runs on this machine with your permissions"
 TABS = ("A script", "A run, a table or a network")
 WANTED = "wanted"  # the parameter of an address that asks for an upload: wanted=table
 PREVIEW = 6  # rows of a table

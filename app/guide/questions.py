@@ -205,7 +205,7 @@ OF_METHODS = (
         ("No: they hardly ever wait", "Yes: its model is part of the mean, too"),
         0,
         "algorithm=decoupled_diloco&slow=3:4&seconds=0.1",
-        "The server merges what each worker has done so far, weighted by its steps. Beside a worker that is four times "
+        "The server merges what each worker has done so far, weighted by its steps. With a worker that is four times "
         "slower, all of them together process more than three times as many samples in a tenth of a second as in "
         "DiLoCo, whose workers wait for about half of their time.",
         "seconds",

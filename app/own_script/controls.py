@@ -71,7 +71,7 @@ def _choose_text() -> None:
     st.text_area(
         st.session_state.script_file, key="script_text", height=330, max_chars=script.MOST_BYTES, **KEPT,
         on_change=_name_anew,
-        help="An unmodified torchrun script. It runs on this machine, with your rights.",
+        help="An unmodified torchrun script. It runs on this machine, with your permissions.",
     )  # fmt: skip
 
 

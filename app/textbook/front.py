@@ -77,7 +77,7 @@ def first_page() -> None:
                 st.caption(f"{facts(one)}{_after(one)}")
     st.markdown("## What it accompanies")
     st.markdown(
-        "A survey and four more works; the page *Survey* goes through their methods.\n\n" + survey.first_page(address)
+        "A survey and four more works; the *Survey* page goes through their methods.\n\n" + survey.first_page(address)
     )
     st.markdown("## Notation")
     st.markdown("A letter has the same meaning in all chapters, unless a row says otherwise.")

@@ -15,7 +15,7 @@ def schedule(chapter: Chapter, block: markup.Schedule, place: str) -> None:
     with st.container(border=True, key=box):
         _head(chapter, block)
         components.timeline(_frame(block.plan.key(), block), key=f"lanes-{place}-{block.plan.key()}")
-        st.caption(f"{escape_markdown(block.settings)}. [On the page *Schedules*](./{origin.link(block.link, box)})")
+        st.caption(f"{escape_markdown(block.settings)}. [On the *Schedules* page](./{origin.link(block.link, box)})")
 
 
 def timeline(chapter: Chapter, block: markup.Timeline, place: str) -> None:

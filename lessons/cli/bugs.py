@@ -28,9 +28,9 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.argument("name", required=False)
 @click.option("--seed", type=click.IntRange(0), help="seed of the order of choices; random by default")
-@click.option("--save", type=FILE, help="add your answers to this file, for handing in")
+@click.option("--save", type=FILE, help="add your answers to this file, to hand in")
 @click.option("--answers", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="grade a file of answers, from here or from My work of the textbook")  # fmt: skip
+              help="grade a file of answers, from here or from the textbook's My work page")  # fmt: skip
 @click.option(
     "--json", "to", type=FILE, help="with --answers: write the graded answers to this file instead of printing them"
 )
@@ -122,7 +122,7 @@ def _show(mutant: Mutant) -> None:
             table.add_row(side, *(units.number(values[step]) if step in values else "" for step in few))
         console.print(f"\n{curve}", highlight=False)
         console.print(table)
-    console.print(f"\n[dim]Look at: {mutant.look} The page Find the bug of the textbook has both timelines.[/]",
+    console.print(f"\n[dim]Look at: {mutant.look} The textbook's Find the bug page has both timelines.[/]",
                   highlight=False)  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from lessons.cli.console import console, usage_errors
 
 @click.command(help="Write an autograder for Gradescope, or a notebook for nbgrader.")
 @click.option("--gradescope", metavar="CHAPTER", help="the zip from which Gradescope builds an autograder")
-@click.option("--nbgrader", metavar="CHAPTER", help="a notebook for nbgrader's folder `source`")
+@click.option("--nbgrader", metavar="CHAPTER", help="a notebook for nbgrader's `source` folder")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="default: CHAPTER.zip or CHAPTER.ipynb")
 @click.option(
     "--seed", type=click.IntRange(0), help="seed of the hidden cases, the same for all students; default: random"

@@ -20,8 +20,8 @@ ITEMS = ("question", "right before", "right after", "discrimination", "misconcep
 @click.command(
     "inventory", help="Ask 40 questions before and after a course. Each wrong choice is a known misconception."
 )
-@click.option("--before", type=WRITTEN, help="ask, and write the answers to this file, as those before the course")
-@click.option("--after", type=WRITTEN, help="the same after the course")
+@click.option("--before", type=WRITTEN, help="ask before the course, and write the answers to this file")
+@click.option("--after", type=WRITTEN, help="the same, after the course")
 @click.option("--student", help="your name; by default that of the file")
 @click.option("--seed", type=click.IntRange(0), help="seed of the order of questions and choices; random by default")
 @click.option("--report", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path),

@@ -38,7 +38,7 @@ def listing(figures: bool) -> None:
         more = deeper if one.has_text else f"{len(one.figures_on_page)} figures, no text yet"
         table.add_row(f"{one.number:2}", one.name, one.title(), f"{one.minutes:3}", more)
     console.print(table)
-    console.print("\nlockstep book show NAME reads one.", style="dim")
+    console.print("\nTo read one: lockstep book show NAME", style="dim")
 
 
 @click.command(

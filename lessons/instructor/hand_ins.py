@@ -3,7 +3,7 @@
 Alice Smith_12345_assignsubmission_file_/averaging_solution.py      Moodle: a folder for each student
 smithalice_LATE_12345_67890_averaging_solution.py                   Canvas: one file for each
 alice/solution.py, alice.py                                         by hand
-alice-lockstep.json                                                 from the page My work, in any of these places
+alice-lockstep.json                                                 from the My work page, in any of these places
 
 A file of the last kind holds the student's best solution to each exercise, and the score it claims. Two students with
 the same name are distinguished by their numbers; students without a Python file are listed, too.

@@ -1,4 +1,4 @@
-"""The reader's own script on the page Your own, driven without a browser; scripts run in the real pool."""
+"""The reader's own script on the Your own page, driven without a browser; scripts run in the real pool."""
 
 import re
 import time
