@@ -175,7 +175,7 @@ class Book:
 
     def report(self, w):
         if self.rank:
-            raise SolutionError(f"rank {self.rank} reported w; rank 0 alone reports.")
+            raise SolutionError(f"rank {self.rank} reported w; only rank 0 reports.")
         self.compare(w, f"reported, after step {self.step - 1},")
         self.reports += 1
         self.task.report(self.w)

@@ -26,7 +26,7 @@ POINTS = {
     "each rank holds few vectors at once": 3,
     "they send no more than they must": 1,
     "they take no longer than they must": 1,
-    "a last batch that is not full makes an update": 2,
+    "a partial last batch makes an update": 2,
     "it works for any number of ranks and of weights": 2,
     "a mini-batch counts by its samples": 2,
 }

@@ -19,7 +19,7 @@ NEAR = 1e-2  # relative error of a rate, and of an update's deviation from its d
 POINTS = {
     "every full update is along the mean gradient of its whole batch": 4,
     "its rate is scaled, warms up, and falls": 3,
-    "a last batch that is not full counts for what it has": 2,
+    "a partial last batch has the rate for its size": 2,
     "it sends no more than it must": 2,
     "it takes no longer than it must": 1,
     "each worker holds few vectors at once": 2,
@@ -118,7 +118,7 @@ class LargeBatchProbe(AccumulatedUpdates):
         return next(filter(None, map(self._misrated, range(full))), "")
 
     def last_update_error(self, full: int) -> str:
-        """Return what is wrong with the last update, which is not full; "" if nothing is."""
+        """Return what is wrong with the last update, of a partial batch; "" if nothing is."""
         return self.leftover_error(full) or self._wrong(full) or self._misrated(full)
 
     def _step(self, t: int) -> tuple[float, float]:

@@ -20,7 +20,7 @@ POINTS = {
     "with one part it is DiLoCo": 1,
     "every part has its outer step at the end of its turn": 4,
     "nobody waits for a part on its way": 3,
-    "of its own part, a worker keeps its share": 2,
+    "a worker keeps its share of its own part": 2,
     "what is left at the end is averaged": 2,
     "no message is longer than a part's": 1,
 }

@@ -20,7 +20,7 @@ POINTS = {
     "each gradient goes into w": 3,
     "few additions are lost": 4,
     "few coordinates are written": 3,
-    "the objective is that of one thread": 4,
+    "the objective matches that of one thread": 4,
     "no time is lost in waiting": 2,
 }
 THREADS = 4

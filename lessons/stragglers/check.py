@@ -86,7 +86,7 @@ def crashes(trace, dice):
 
 
 def trainer(comm, task):
-    """Play a worker: send a gradient and wait for the answer, until the answer is None."""
+    """Act as a worker: send a gradient and wait for the answer, until the answer is None."""
     w = task.start()
     for step in count():
         task.at(step)

@@ -71,7 +71,7 @@ CHEATS = {
     "sends a vector as one place": (
         "(index, owed[index])", "(index[:1], owed)", "expected whole numbers and floats, the same number of each"
     ),
-    "reports on every rank": ("if comm.rank == 0", "if True", "rank 0 alone reports"),
+    "reports on every rank": ("if comm.rank == 0", "if True", "only rank 0 reports"),
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ RIGHT, OWNED, HELD, SENT, TIMED, LAST, ANY, WEIGHED = [
     "each rank holds few vectors at once",
     "they send no more than they must",
     "they take no longer than they must",
-    "a last batch that is not full makes an update",
+    "a partial last batch makes an update",
     "it works for any number of ranks and of weights",
     "a mini-batch counts by its samples",
 ]

@@ -10,7 +10,7 @@ CHAPTER = "large_batches"
 WHOLE, RATED, LAST, SENT, TIMED, HELD = [
     "every full update is along the mean gradient of its whole batch",
     "its rate is scaled, warms up, and falls",
-    "a last batch that is not full counts for what it has",
+    "a partial last batch has the rate for its size",
     "it sends no more than it must",
     "it takes no longer than it must",
     "each worker holds few vectors at once",

@@ -9,7 +9,7 @@ WHOLE, TURNS, TRAVELS, SHARE, REST, SHORT = [
     "with one part it is DiLoCo",
     "every part has its outer step at the end of its turn",
     "nobody waits for a part on its way",
-    "of its own part, a worker keeps its share",
+    "a worker keeps its share of its own part",
     "what is left at the end is averaged",
     "no message is longer than a part's",
 ]

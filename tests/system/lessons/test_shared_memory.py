@@ -20,7 +20,7 @@ ADDED, KEPT, WRITTEN, LEARNED, FREE = [
     "each gradient goes into w",
     "few additions are lost",
     "few coordinates are written",
-    "the objective is that of one thread",
+    "the objective matches that of one thread",
     "no time is lost in waiting",
 ]
 
