@@ -175,7 +175,7 @@ def down_a_valley(run, length, momentum):
         "without overlap two fragments take longer than the whole model at once": lambda rows: (
             value(rows, "slowdown", overlap=0) > value(rows, "DiLoCo", overlap=0)
         ),
-        "a journey of eight steps ends at less than 1.5 times DiLoCo's loss": lambda rows: (
+        "a fragment that travels for eight steps ends at less than 1.5 times DiLoCo's loss": lambda rows: (
             value(rows, "loss", overlap=8) < 1.5 * value(rows, "DiLoCo's loss", overlap=8)
         ),
     },
@@ -220,7 +220,7 @@ METHODS = {"DiLoCo": ("diloco", {"outer_momentum": 0.3}), "no barrier": ("async_
     "What do four speeds and a crash cost, with a barrier and without?",
     source="Liu, Chhaparia, Douillard et al., 2024",
     claims={
-        "at four speeds those without a barrier take in more than twice the images": lambda rows: (
+        "at four speeds those without a barrier process more than twice the images": lambda rows: (
             ratio(rows, "images", cluster="four speeds", method=("no barrier", "DiLoCo")) > 2
         ),
         "and end lower": lambda rows: ratio(rows, "loss", cluster="four speeds", method=("no barrier", "DiLoCo")) < 1,

@@ -168,7 +168,7 @@ def valley(values):
         "with early layers first a step takes at least 8 % less time": lambda rows: all(
             row["priority"] < 0.92 * row["fifo"] for row in rows
         ),
-        "that is within 15 % of a delay of one step, without the delay": lambda rows: all(
+        "such a step is longer than with a delay of one step, but by less than 15 %": lambda rows: all(
             row["delay 1"] < row["priority"] < 1.15 * row["delay 1"] for row in rows
         ),
     },
@@ -469,10 +469,10 @@ def profile(done):
         "convolutions do over nine tenths of the computing, dense layers of the sending": lambda rows: (
             part(rows, "compute", "conv") > 0.9 < part(rows, "sum", "fc")
         ),
-        "on 10 Gb Ethernet each convolution computes longer than it sends": lambda rows: all(
+        "on 10 Gb Ethernet each convolution takes longer to compute than to send": lambda rows: all(
             row["compute"] > row["sum"] for row in rows if row["layer"].startswith("conv")
         ),
-        "each dense layer sends more than thirty times as long as it computes": lambda rows: all(
+        "each dense layer takes over thirty times as long to send as to compute": lambda rows: all(
             row["sum"] > 30 * row["compute"] for row in rows if row["layer"].startswith("fc")
         ),
         "FLOPs per byte grow with the output positions, not with the parameters": lambda rows: all(

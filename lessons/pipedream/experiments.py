@@ -270,7 +270,7 @@ def _train(run, stages, how, momentum, rate):
     "When must a stage keep the weights that its forward pass read?",
     source="Harlap et al., 2018, who call stashing critical; the comparison is ours",
     claims={
-        "smooth and residual, an update without a stash is nearly a gradient; plain with ReLU it is not": lambda rows: (
+        "without a stash an update is nearly a gradient in smooth residual nets, not in plain ReLU nets": lambda rows: (
             all(row["off"] < 0.05 for row in rows if row["net"].startswith("smooth"))
             and _trained(rows, "ReLU on 4 stages", "none", "off")
             > 2 * _trained(rows, "smooth on 4 stages", "none", "off")

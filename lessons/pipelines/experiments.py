@@ -109,8 +109,8 @@ def bubble(run):
 )
 def too_thin(run):
     """256 digits in M micro-batches, 32 layers, 10 Gb Ethernet, and a processor on which every kernel call costs a
-    microsecond, however little it computes, and every message five. A rank that sends counts as idle. One machine takes
-    them in one piece.
+    microsecond, however little it computes, and every message five. A rank that sends counts as idle. One machine
+    processes all 256 at once.
     """
     alone = speed(in_pieces(run, 1, 1))
     for stages in (2, 4, 8):

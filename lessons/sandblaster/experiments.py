@@ -167,7 +167,7 @@ def bytes_of_a_pass(run):
     "How much work is lost with a worker?",
     source="Dean et al., NIPS 2012, section 4.2",
     claims={
-        "the run goes on, and ends at the same model up to rounding": lambda rows: all(
+        "the run continues, and ends at the same model up to rounding": lambda rows: all(
             row["status"] == "finished" and row["difference"] < 1e-5 for row in rows
         ),
         "what the worker had not handed in is recomputed, and nothing else": lambda rows: all(

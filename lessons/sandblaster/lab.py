@@ -48,9 +48,7 @@ HANDED_IN = Assignment(
     note=("samples", "bytes"),
     claims={
         "what has been handed in is not computed again": lambda rows: value(rows, "samples", every=1) == FIVE_PASSES,
-        "the more rarely a worker hands in, the more is computed again": lambda rows: is_rising(
-            column(rows, "samples")
-        ),
+        "the less often a worker hands in, the more is computed again": lambda rows: is_rising(column(rows, "samples")),
         "and the less is sent": lambda rows: ratio(rows, "bytes", every=(1, 16)) > 4,
     },
 )

@@ -31,7 +31,7 @@ BLOCKS = {
     look=Look("form", ("gain",), kind="bar", title="times as far down a slope as model averaging"),
 )
 def block_forms(run):
-    """A bowl of one coordinate and no noise, 16 workers, block momentum 15/16.
+    """A one-dimensional bowl without noise, 16 workers, block momentum 15/16.
 
     gain: on the bowl's flank, at a rate so small that it looks like a slope. overshoot: at a larger rate, how far the
     model goes beyond the optimum, as a fraction of its distance at the start.

@@ -1,4 +1,4 @@
-"""Which method has learned most after the same number of steps, and how soon."""
+"""Which method has learned most after the same number of steps, and how long the steps take."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
     "Which method has learned most, and by when?",
     source="Huo et al., 2018; Jaderberg et al., 2017; Belilovsky et al., 2020; Nokland, 2016; Huang et al., 2019",
     claims={
-        "after as many steps own losses and random errors end at most 1.5 times as high as true ones": lambda rows: all(
+        "after 100 steps own losses and random errors end at most 1.5 times as high as true ones": lambda rows: all(
             _end(rows, m) < 1.5 * _end(rows, "back-propagation") for m in ("own loss", "random errors")
         ),
         "frozen, with one module of four trained, ends at most 1.5 times as high, too": lambda rows: (

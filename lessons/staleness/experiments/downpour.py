@@ -10,7 +10,7 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
     "What do Adagrad and a warm start do for Downpour?",
     source="Dean et al., 2012, section 4.1",
     claims={
-        "a warm start lowers Adagrad's loss somewhat at a bold rate, by a quarter at twice that": lambda rows: (
+        "a warm start lowers Adagrad's loss somewhat at a bold rate, and by a quarter at twice that": lambda rows: (
             ratio(rows, "loss", update="adagrad", rate=0.04, warm=(128, 0)) < 0.95
             and ratio(rows, "loss", update="adagrad", rate=0.08, warm=(128, 0)) < 3 / 4
         ),

@@ -112,7 +112,7 @@ def progress(run, workers, momentum):
 
 
 def _fallen(done):
-    """Return the powers of ten by which the loss has fallen."""
+    """Return by how many powers of ten the loss has fallen."""
     return np.log10(done.evaluations["loss"][0] / end_loss(done))
 
 
