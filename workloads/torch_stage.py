@@ -31,7 +31,7 @@ class ForwardPass:
     nbytes: int
 
     def data_ptr(self) -> int:
-        """Return an address that nothing else has."""
+        """Return an address that is unique while this object exists."""
         return id(self)
 
 

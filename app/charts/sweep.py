@@ -1,4 +1,4 @@
-"""Charts of a sweep: its losses in one picture, a figure as bars, and a figure over two settings as a map."""
+"""Charts of a sweep: its losses in one picture, one result of each run as bars, and one over two settings as a map."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -75,7 +75,7 @@ def menu(key: str) -> None:
 
 
 def close() -> None:
-    """Take the open question off the page."""
+    """Remove the open question from the page."""
     st.session_state.question_open = None
 
 

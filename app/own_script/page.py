@@ -61,7 +61,7 @@ def _start() -> None:
 
 
 def _follow() -> str | None:
-    """Show the work's progress. Return the name of its run once stored, "" until then, and None if there is none."""
+    """Show the work's progress. Return the name of its run once stored; "" before, None if it ended without one."""
     state = st.session_state
     if trouble := state.get("script_trouble"):
         st.error(sentence(trouble), icon=":material/block:")

@@ -21,7 +21,7 @@ class Blocked(ClusterError):
 
 
 class StillRunning(BaseException):
-    """Raised inside a blocked rank, to end it. `raised` says whether it was: a call into C++ is not interrupted."""
+    """Raised inside a blocked rank, to end it. `raised` is then True; it stays False while a call into C++ blocks."""
 
     raised = False
 

@@ -52,7 +52,7 @@ class Bar:
             self._show(text, progress.fraction, waited)
 
     def count(self, done: int, count: int, share: float = 0.0) -> None:
-        """Show how many of `count` runs are done, and how many a second; `share` of another one is done, too."""
+        """Show which of `count` runs is in progress, and runs per second; `share` of that run, 0 to 1, is done."""
         waited = time.monotonic() - self._began
         if waited < PATIENCE or not count:
             return

@@ -211,7 +211,7 @@ def below(cells: Sequence[Sequence[str]], words: int, keys: int, wide: int) -> s
 
 
 def _folds(cells: Sequence[Sequence[str]], keys: int, wide: int) -> Iterator[list[int]]:
-    """Yield the column numbers of each block of a table that continues below; the repeated columns come first."""
+    """Yield the columns of each block that a wide table is split into; the first `keys` are repeated if they fit."""
     widths = [2 + max(map(len, column)) for column in zip(*cells, strict=True)]
     repeated = [n for n in range(keys) if sum(widths[: n + 1]) <= wide / 2]
     fold: list[int] = []

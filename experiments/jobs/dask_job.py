@@ -42,7 +42,7 @@ class DaskReport(StatusWriter):
             self.worker.log_event(self.topic, {"key": self.key, **line})
 
     def part(self, fraction: float, phase: str = "") -> None:
-        """Send a line with the progress of a job that is no run. Raise KeyboardInterrupt if it has been stopped."""
+        """Send a line with the progress of a job that is not a run. Raise KeyboardInterrupt if it has been stopped."""
         if self.stop.is_set():
             raise KeyboardInterrupt
         super().part(fraction, phase)

@@ -521,7 +521,7 @@ def format_value(value: Any) -> str:
 
 
 def _read(kind: type[Knobs], name: str, value: Any) -> Any:
-    """Return a value, split if it is the text of a list, ready to be validated."""
+    """Return `value` ready for validation: text is split at commas for a list; "" is None if that is allowed."""
     if not isinstance(value, str):
         return value
     annotation = kind.model_fields[name].annotation

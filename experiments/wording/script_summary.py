@@ -73,7 +73,7 @@ def _loss(summary: Summary) -> str:
 
 
 def _logged(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield a line for each value that the script logs or prints, as means over the ranks."""
+    """Yield a line for each value that the script logs or prints, averaged over the ranks."""
     label = ""
     for name, by_step in [*summary.logged.items()][:MOST_LOGGED]:
         before, label = label, "printed" if name.startswith(PRINTED) else "logged"

@@ -133,7 +133,7 @@ class LoadedSolution:
     def play(
         self, request: Callable[..., Any], rank: int, role: str, size: int, per_epoch: int, settings: dict[str, Any]
     ) -> dict[str, Any]:
-        """Play a rank, whose calls of cluster and task go through `request`."""
+        """Act as a rank, whose calls of cluster and task go through `request`."""
         comm, task = self.stubs.RemoteComm(request, 0, rank, size), self.stubs.RemoteTask(request, per_epoch)
         s = self.stubs.RemoteSettings(settings)
         return self._attempt(lambda: self._role(role)(comm, task, s))

@@ -131,11 +131,11 @@ class RollbackWeights(LatestWeights):
         super().__init__(lambda w, g: self.rule.step(w, g, s.learning_rate))
 
     def snapshot(self, w) -> None:
-        """Copy w and the state of the rule."""
+        """Copy w and the state of the update rule."""
         self.before = kernels.copy(w), [kernels.copy(vector) for vector in self.rule.state], self.rule.steps
 
     def roll_back(self, w) -> None:
-        """Restore w, in place, and the state of the rule."""
+        """Restore w, in place, and the state of the update rule."""
         old_w, old_state, self.rule.steps = self.before
         w[:] = old_w
         for vector, old in zip(self.rule.state, old_state, strict=True):
