@@ -175,7 +175,7 @@ def down_a_valley(run, length, momentum):
         "without overlap two fragments take longer than the whole model at once": lambda rows: (
             value(rows, "slowdown", overlap=0) > value(rows, "DiLoCo", overlap=0)
         ),
-        "a fragment that travels for eight steps ends at less than 1.5 times DiLoCo's loss": lambda rows: (
+        "with eight steps of travel, training ends at less than 1.5 times DiLoCo's loss": lambda rows: (
             value(rows, "loss", overlap=8) < 1.5 * value(rows, "DiLoCo's loss", overlap=8)
         ),
     },
