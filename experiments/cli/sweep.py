@@ -48,6 +48,7 @@ from experiments.specification.experiment import Experiment
 )
 @pool_option
 @click.option("--table", metavar="FILE", help="also write the rows to FILE, which ends in .parquet, .arrow or .csv")
+@click.option("--plot", metavar="FILE", help="also draw the held-out loss over the settings varied, to FILE.svg")
 @json_option
 @slurm.array_options
 def sweep_command(
@@ -59,6 +60,7 @@ def sweep_command(
     points: int | None,
     address: str | None,
     table: str | None,
+    plot: str | None,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -72,13 +74,17 @@ def sweep_command(
     --target-loss in time until that loss is reached.
     """
     from experiments.cli.comparison import side_by_side
+    from experiments.exports.export import write_file
     from experiments.exports.rows import check_suffix, write_rows
+    from experiments.exports.sweep_plot import sweep_svg
     from experiments.study.points import points as spread
     from experiments.study.sweep import Ended, grid, stored_sweep
 
     job = slurm.batch_options(given)
     if table:
         check_suffix(table)
+    if plot and not plot.endswith(".svg"):
+        raise ValueError(f"plot: {plot[:60]!r} should end in .svg.")
     names = name.split(",") if name else []
     base = base_experiment(names[0] if names else None, start, runs, {})
     fixed, axes, spans = options.axes(click.get_current_context().command, given)
@@ -128,6 +134,8 @@ def sweep_command(
     click.echo(side_by_side(made, folders, bool(seeds), as_json, axes=[*axes, *spans]))
     if table:
         write_rows(made, folders, Path(table))
+    if plot:
+        write_file(Path(plot), sweep_svg(made, [*spans, *axes], lines=not spans).encode())
     problem = next((one.trouble for one in ended if one.trouble), "")
     if problem:
         console.complain(problem)

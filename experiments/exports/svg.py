@@ -5,7 +5,7 @@ experiments/viewer/canvases.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 
 import numpy as np
@@ -62,6 +62,8 @@ def _plot(picture: Picture, name: str, clip: str):
     for one in picture.series:
         with np.errstate(all="ignore"):
             px, py = x(np.asarray(one.x, float)), y(np.asarray(one.y, float))
+        if one.band and one.error is not None:
+            yield f'<path d="{_band(one, x, y)}" fill="{one.colour}" opacity="0.16"/>'
         if not one.bare:
             opacity = ' opacity="0.4"' if one.faint else ""
             yield f'<path d="{_path(px, py)}" fill="none" {_stroke(one)} stroke-linejoin="round"{opacity}/>'
@@ -112,6 +114,15 @@ def _path(px: np.ndarray, py: np.ndarray) -> str:
             parts.append(f"{'L' if pen else 'M'}{a:.1f} {b:.1f}")
         pen = known
     return "".join(parts)
+
+
+def _band(one: Series, x: Callable, y: Callable) -> str:
+    """Return an SVG path around the line's values plus and minus their error, without those that are not finite."""
+    with np.errstate(all="ignore"):
+        px, error = x(np.asarray(one.x, float)), np.asarray(one.error, float)
+        edges = [y(np.asarray(one.y, float) + sign * error) for sign in (1, -1)]
+    above, below = (_known(px, edge) for edge in edges)
+    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in [*above, *below[::-1]]) + "Z" if above and below else ""
 
 
 def _stroke(one: Series) -> str:

@@ -2,9 +2,10 @@
 
     lockstep sweep easgd --learning-rate 0.01..1 --period 1..32 --points 50
 
-Every new point falls into the largest gap that the earlier ones left, so half of a sweep covers the same ground as the
-whole, and a longer one contains the shorter one. On a grid of 7 x 7 a setting has seven values; here it has 49.
-Source: Roberts, "The Unreasonable Effectiveness of Quasirandom Sequences", 2018 (R_d, additive recurrence).
+The first coordinate of point n has the digits of n in base 2 after the point, in reverse order, the second those in
+base 3, and so on. So new points fall into the gaps that the earlier ones left, half of a sweep covers the same ground
+as the whole, and a longer one contains the shorter one. On a grid of 7 x 7 a setting has seven values; here it has 49.
+Source: Halton, Numerische Mathematik 2, 1960.
 """
 
 import math
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 NUMBER = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 SPAN = re.compile(rf"({NUMBER})\.\.({NUMBER})", re.IGNORECASE)
+BASES = (2, 3, 5, 7, 11, 13)  # with larger ones, the first points of two coordinates lie on a line
 WIDE = 10.0  # ratio of the bounds from which values are spread over their logarithms
 
 
@@ -47,24 +49,30 @@ def parse(text: str) -> Span | None:
 
 
 def points(spans: Mapping[str, Span], count: int) -> list[dict[str, Any]]:
-    """Return `count` points of the sequence, each with a value for every span; equal ones only once.
+    """Return the first `count` points of the sequence, each with a value for every span; equal ones only once.
+
+    Raise ValueError for more spans than BASES.
 
     >>> points({"period": Span(1, 4, True)}, 3)
-    [{'period': 1}, {'period': 3}, {'period': 2}]
+    [{'period': 3}, {'period': 2}, {'period': 4}]
     """
-    step = _ratio(len(spans))
+    if len(spans) > len(BASES):
+        raise ValueError(
+            f"{len(spans)} ranges are too many to fill evenly; use at most {len(BASES)}, or fix some values."
+        )
     found = []
     for n in range(1, count + 1):
-        shares = ((0.5 + n * step ** (axis + 1)) % 1.0 for axis in range(len(spans)))
-        point = {name: span.value(share) for (name, span), share in zip(spans.items(), shares, strict=True)}
+        point = {name: span.value(_mirrored(n, base)) for (name, span), base in zip(spans.items(), BASES, strict=False)}
         if point not in found:
             found.append(point)
     return found
 
 
-def _ratio(dimensions: int) -> float:
-    """Return 1 / x for the x above 1 with x^(d+1) = x + 1: the golden ratio for one dimension."""
-    x = 2.0
-    for _ in range(60):
-        x = (1 + x) ** (1 / (dimensions + 1))
-    return 1 / x
+def _mirrored(n: int, base: int) -> float:
+    """Return the digits of n after the point, in reverse order: 6 is 110 in base 2, and 0.011 is 3/8."""
+    value, unit = 0.0, 1.0
+    while n:
+        n, digit = divmod(n, base)
+        unit /= base
+        value += digit * unit
+    return value

@@ -330,6 +330,12 @@ def test_a_sweep_writes_its_rows_to_a_file_with_settings_and_figures_in_columns(
     assert table["period"][2] in (None, "") and table["period"][0] == 4  # synchronous SGD has no period
 
 
+def test_a_sweep_draws_its_losses_over_what_was_varied(main, tmp_path):
+    assert main("sweep", "easgd", "--workers", "1,2,4", "--steps", 4, "--plot", tmp_path / "loss.svg")[0] == 0
+    svg = (tmp_path / "loss.svg").read_text("utf-8")
+    assert svg.count("<circle") == 3 and ">workers<" in svg and ">held-out loss<" in svg
+
+
 def test_sweep_over_algorithms_and_by_giving_an_option_twice(main):
     code, out, _ = main("sweep", "one_shot,sync_sgd", "--slow", "0:2", "--slow", "0:3,1:2", "--steps", 3, "--json")
     rows = json.loads(out)
@@ -606,6 +612,7 @@ def test_export_writes_the_file(main, tmp_path):
         (["sweep", "easgd", "--workers", "1..8,16", "--points", "3"], "one or the other"),
         (["sweep", "easgd", "--workers", "1,8", "--points", "3"], "--points needs a range"),
         (["sweep", "easgd", "--workers", "1..8", "--points", "3", "--table", "rows.xlsx"], ".parquet, .arrow or .csv"),
+        (["sweep", "easgd", "--workers", "1,2", "--plot", "loss.png"], "should end in .svg"),
         (["sweep", "easgd", "--workers", "1,2", "--pool", "local:none"], "local:4"),
         (["sweep", "easgd", "--workers", "1,2", "--array", "3"], "add --to slurm"),
         (["sweep", "easgd", "--cluster", "threads", "--to", "slurm"], "simulated … run --to slurm"),

@@ -12,7 +12,14 @@ UNIT = Span(0.0, 1.0, False)
 def test_points_leave_no_gap_much_larger_than_even_ones_would(count):
     values = sorted(point["x"] for point in points({"x": UNIT}, count))
     gaps = np.diff([0.0, *values, 1.0])
-    assert gaps.max() < 2.5 / count  # random points leave a gap of log(n) / n: 6.3 / n for 300
+    assert gaps.max() < 2.5 / count  # random points leave a gap of about log(n) / n, which is 5.7 / n for 300
+
+
+def test_each_of_several_ranges_is_filled_evenly_by_itself():
+    found = points(dict.fromkeys("abc", UNIT), 60)
+    for name in "abc":
+        gaps = np.diff([0.0, *sorted(point[name] for point in found), 1.0])
+        assert gaps.max() < 4 / 60
 
 
 def test_two_ranges_are_filled_together_with_as_many_values_of_each_as_points():
