@@ -31,7 +31,7 @@ number of parts. NumPy and the standard library may be imported.
 import numpy as np
 
 TARGETS = {
-    "apart": 1e-6,  # largest difference from the textbook's model, as a share of how far that has come
+    "apart": 1e-6,  # largest difference from the textbook's model, as a share of its largest parameter
     "time": 1.02,  # times what the textbook's worker takes on the same slow line
     "message": 1.02,  # times the largest message of the textbook's worker
 }
