@@ -107,7 +107,7 @@ def install() -> int:
     say("compiling the kernels")
     precompile()
     STAMP.write_text(wanted + "\n", "utf-8")
-    say("done; commands are .venv/bin/lockstep WORDS, or lockstep WORDS after: . .venv/bin/activate")
+    say("done; run commands as .venv/bin/lockstep WORDS, or activate the environment and type lockstep WORDS")
     return 0
 
 

@@ -187,7 +187,7 @@ def one_for_each(parts: Sequence[Message], size: int) -> list[Message]:
     """Return copies of `parts`. Raise ValueError unless there is one for each of `size` ranks."""
     if len(parts) != size:
         raise ValueError(
-            f"all_to_all needs one part for each of {size} ranks, but got {len(parts)}; pass None where there is none."
+            f"all_to_all needs one part for each of {size} ranks, but got {len(parts)}; pass None for an empty part."
         )
     return [snapshot(part) for part in parts]
 

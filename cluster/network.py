@@ -165,8 +165,8 @@ NETWORKS: dict[str, Network] = {
     "400GbE": Network(
         link_of(2e-6, 48e9, VERBS),
         _NVLINK,
-        source="RoCE v2 between nodes: of 4,178 bytes on the wire 4,096 are payload, 2 % less for acknowledgements and "
-        "control; 2 us: our choice; NVLink 4 within a node; 8 NICs as in a DGX H100",
+        source="RoCE v2 between nodes: 4,096 of 4,178 bytes on the wire are payload, less 2 % for acknowledgements and "
+        "control; the latency, 2 us, is our choice; NVLink 4 within a node; 8 NICs as in a DGX H100",
         nics=8,
     ),
     "FDR": Network(

@@ -138,7 +138,10 @@ def keep(found: list[PartialPlan], plan: PartialPlan) -> None:
 
 def _check(layers: int, workers: int, bandwidth: float, chunks: int, straight: bool) -> None:
     if workers < 1 or chunks < 1:
-        raise ValueError(f"a step needs micro-batches and workers, not {chunks} on {workers}; use at least 1 of each.")
+        raise ValueError(
+            f"a step needs micro-batches and workers, not {chunks} micro-batches on {workers} workers; use at least 1 "
+            "of each."
+        )
     if not bandwidth > 0:
         raise ValueError(f"bandwidth: {bandwidth} bytes per second would carry nothing; use more than 0.")
     if straight and workers > layers:

@@ -193,7 +193,9 @@ def _check(profile, levels, form, memory, compression, one_stage_per_worker) -> 
     if form not in FORMS:
         raise ValueError(f"there is no form {form!r}; use one of {', '.join(FORMS)}.")
     if not levels:
-        raise ValueError("a plan needs workers, but no level is given; give (workers, bytes per second) for each.")
+        raise ValueError(
+            "a plan needs workers, but no level is given; give (workers, bytes per second) for each level."
+        )
     for workers, bandwidth in levels:
         if workers < 1:
             raise ValueError(f"{workers} workers cannot train; use at least 1.")

@@ -42,8 +42,8 @@ class Profile:
             for layer, value in zip(self.layers, values, strict=True):
                 if not (value == 0 or LEAST <= value <= LARGEST):
                     raise ValueError(
-                        f"{name} of layer {layer[:40]} is {value}; it must be a number, and not negative: 0, or "
-                        f"{LEAST:g} to {LARGEST:g}."
+                        f"{name} of layer {layer[:40]} is {value}; it must be 0, or a number from {LEAST:g} to "
+                        f"{LARGEST:g}."
                     )
 
     @property

@@ -67,5 +67,8 @@ def lists(name: str, ranks: int, chunks: int, **options) -> list[list[Op]]:
     if name not in SCHEDULES:
         raise ValueError(f"there is no schedule {name!r}; use one of {', '.join(SCHEDULES)}.")
     if ranks < 1 or chunks < 1:
-        raise ValueError(f"a schedule needs micro-batches and ranks, not {chunks} on {ranks}; use at least 1 of each.")
+        raise ValueError(
+            f"a schedule needs micro-batches and ranks, not {chunks} micro-batches on {ranks} ranks; use at least 1 "
+            "of each."
+        )
     return ops.lists(SCHEDULES[name], ranks, chunks, **options)

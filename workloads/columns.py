@@ -64,7 +64,7 @@ def read(name: str, cells: Sequence[str], lines: Sequence[int], commas_part_cell
     numbers = np.array([np.nan if known[cell] is None else known[cell] for cell in cells])
     if np.isnan(numbers).all():
         odd = next(cell for cell in cells if cell not in BLANK)
-        raise Unusable(f"{name} was left out: no cell is a number of at most {LARGEST:g}; one is {odd[:40]!r}.")
+        raise Unusable(f"{name} was left out: no cell is a number of at most {LARGEST:g}; one cell is {odd[:40]!r}.")
     return Column(name, numbers, (), _gap(name, cells, numbers, lines), (*notes, *_far(name, numbers)))
 
 
@@ -149,6 +149,6 @@ def _far(name: str, numbers: np.ndarray) -> tuple[str, ...]:
         value, gap = values[end], abs(values[end] - rest[end])
         bar = 1 if NINES.fullmatch(f"{value:.15g}") else FAR if counts[end] >= REPEATED else np.inf
         if gap > bar * (rest[-1] - rest[0]):
-            where = f"{counts[end]:,} row{'s' * int(counts[end] != 1)}, far from the rest, {rest[0]:g} to {rest[-1]:g}"
+            where = f"{counts[end]:,} row{'s' * int(counts[end] != 1)}, far from the rest ({rest[0]:g} to {rest[-1]:g})"
             return (f"{name} is {value:.15g} in {where}; if this marks missing cells, empty them.",)
     return ()

@@ -79,7 +79,10 @@ def _text(content: bytes) -> tuple[str, str] | None:
     """Return (what it is, what to do) for text formats other than CSV."""
     start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:9].lower() == b"@relation":
-        return "an ARFF file", "save it as CSV: remove its lines with @ and %, and write the names above the rows"
+        return (
+            "an ARFF file",
+            "save it as CSV: remove the lines with @ and %, and put the column names in the first line",
+        )
     if start[:5].lower() in (b"<!doc", b"<html", b"<?xml"):
         return "an HTML or XML page", "save the table itself as CSV UTF-8"
     if start[:1] in (b"{", b"["):

@@ -68,7 +68,7 @@ def build(settings: Settings, dtype=np.float32) -> Quadratic:
         if not settings.noise:
             workload.notes = (
                 "With noise 0, every mini-batch has the same gradient, so workers that average take the steps of a "
-                "single worker; use noise 1 to see what more samples are good for.",
+                "single worker; use noise 1 to see the benefit of more samples.",
             )
         return workload
     return Kinds(points, curvature, start, settings, dtype)

@@ -80,7 +80,7 @@ def samples(table: Table, label: str = "", regression: bool = False, missing: Mi
     width = sum(len(table.words.get(name, "1")) for name in used)
     if rows * width > MOST_CELLS:
         raise ValueError(
-            f"with a column for each word the table has {rows * width:,} cells, more than {MOST_CELLS:,}; remove some "
+            f"with a column for each word, the table has {rows * width:,} cells, more than {MOST_CELLS:,}; remove some "
             "rows, or columns of words."
         )
     x = np.concatenate([_columns(table, name, kept) for name in used], axis=1)

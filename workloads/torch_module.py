@@ -104,7 +104,9 @@ class TorchModule(Workload):
             parts.append(TorchStage(torch.nn.Sequential(*children), self.whole.criterion, offset))
             offset += parts[-1].parameters
         if offset != self.parameters:
-            raise ValueError("some children share parameters, so the module cannot be cut into stages.")
+            raise ValueError(
+                "some children share parameters, so the module cannot be cut into stages; give each child its own."
+            )
         return parts
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:

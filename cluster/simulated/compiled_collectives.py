@@ -84,7 +84,7 @@ def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, s
         )
         raise ValueError(
             f"mismatched collective: rank {comm.rank} is in {ours}, but others of its group are in {theirs}; call the "
-            "same on every rank."
+            "same collective on every rank."
         )
     comm._entered += 1
     work.expected -= 1

@@ -175,7 +175,9 @@ def from_config(config: Mapping[str, Any]) -> LanguageModel:
     if largest := [CONFIG[field][0] for field, size in sizes.items() if size > LARGEST]:
         raise ValueError(f"{largest[0]} in this config.json is above {LARGEST:,}, more than any model has.")
     if found := [name for name in UNPLANNED if config.get(name)]:
-        raise ValueError(f"this config.json has {found[0]} ({UNPLANNED[found[0]]}), which is not planned.")
+        raise ValueError(
+            f"this config.json has {found[0]} ({UNPLANNED[found[0]]}), which the planner does not support."
+        )
     heads, width, head = sizes["heads"], sizes["width"], _first(config, ("head_dim",))
     if width % heads and not head:
         raise ValueError(f"this config.json has {heads} heads, which do not divide its width of {width}.")

@@ -147,7 +147,7 @@ def test_where_one_stage_is_slow_forward_and_another_backward_1f1b_may_take_long
 @pytest.mark.parametrize(
     ("workers", "bandwidth", "chunks", "options", "sentence"),
     [
-        (0, 1, 4, {}, "4 on 0 … at least 1 of each"),
+        (0, 1, 4, {}, "4 micro-batches on 0 workers … at least 1 of each"),
         (2, 0, 4, {}, "bandwidth: 0 bytes per second"),
         (3, 1, 4, {"straight": True}, "3 workers … 2 … at most 2"),
         (2, 1, 4, {"memory": 0.5}, "2 workers … 0.5 bytes … 1.5"),

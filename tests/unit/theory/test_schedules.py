@@ -505,7 +505,7 @@ def test_the_zero_bubble_papers_interleaved_column_comes_out_to_four_thousandths
         ("pipedream_2bw", 4, 7, {}, "4 micro-batches … 7 … multiple of 4"),
         ("1f1b", 4, 8, {"policy": "PC"}, "'PC' … PA"),
         ("1f1b", 4, 8, {"cap": 0}, "cap of 0"),
-        ("gpipe", 0, 8, {}, "8 on 0 … at least 1 of each"),
+        ("gpipe", 0, 8, {}, "8 micro-batches on 0 ranks … at least 1 of each"),
         ("zb_3", 4, 8, {}, "'zb_3' … naive, gpipe"),
     ],
 )

@@ -75,8 +75,8 @@ def test_other_mixtures_and_half_a_config_are_refused_in_a_sentence():
     for experts, words in (
         ({"num_local_experts": 8}, "8 experts, but num_experts_per_tok is missing"),
         ({"num_local_experts": 8, "num_experts_per_tok": 9}, "8 experts, but num_experts_per_tok is 9"),
-        ({"n_routed_experts": 256, "first_k_dense_replace": 3}, "first_k_dense_replace .* not planned"),
-        ({"kv_lora_rank": 512}, "kv_lora_rank .latent attention., which is not planned"),
+        ({"n_routed_experts": 256, "first_k_dense_replace": 3}, "first_k_dense_replace .* not support"),
+        ({"kv_lora_rank": 512}, "kv_lora_rank .latent attention., which the planner does not support"),
     ):
         with pytest.raises(ValueError, match=words):
             from_config({**LLAMA, **experts})
