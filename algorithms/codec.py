@@ -59,7 +59,7 @@ class Compression:
     """Makes a `Codec`, with the methods that `combine` and `pushable` require."""
     Settings: type[Knobs]
     combine: Literal["all-gather", "codec"] = "all-gather"
-    """How messages become a mean: every rank receives all of them and adds them up, or by the codec's own `mean`."""
+    """How messages become a mean: every rank receives and adds up all of them, or the codec's own `mean` does it."""
     pushable: bool = True
     """Whether one rank's message can be decoded alone, so that it can be pushed to a server; if not, the codec has a
     `mean` and neither `encode` nor `decode`."""
@@ -68,4 +68,4 @@ class Compression:
     error_feedback: Callable[[Any], bool] = by_setting
     """`error_feedback(s)`: True if the part that a message leaves out is added to the rank's next gradient."""
     decay: Callable[[Any], float] = kept_whole
-    """`decay(s)`: the factor by which that part is multiplied first."""
+    """`decay(s)`: the factor by which the part that was left out is multiplied before it is added."""

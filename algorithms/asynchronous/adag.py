@@ -85,5 +85,5 @@ ALGORITHM = parameter_server(
     Settings,
     elements_sent=elements_sent,
     compresses="push",
-    equivalences=(Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),),
+    equivalences=(Equivalence("one worker that commits every step gives SGD", to="sgd", settings={"period": 1}),),
 )

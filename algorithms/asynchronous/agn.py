@@ -83,7 +83,7 @@ ALGORITHM = parameter_server(
     elements_sent=elements_sent,
     compresses="push",
     equivalences=(
-        Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
+        Equivalence("one worker that commits every step gives SGD", to="sgd", settings={"period": 1}),
         Equivalence("a period of 1 gives asynchronous SGD", to="asgd", workers=3, settings={"period": 1}),
     ),
 )

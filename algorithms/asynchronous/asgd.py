@@ -64,5 +64,5 @@ ALGORITHM = parameter_server(
     Settings,
     elements_sent=pushes_and_pulls,
     compresses="push",
-    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+    equivalences=(Equivalence("one worker gives SGD", to="sgd"),),
 )

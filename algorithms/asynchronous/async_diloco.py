@@ -142,7 +142,7 @@ ALGORITHM = parameter_server(
     elements_sent=elements_sent,
     equivalences=(
         Equivalence(
-            "one worker is DiLoCo with one worker",
+            "one worker gives DiLoCo",
             to="diloco",
             exactness="RND",
             settings={"period": 4, "outer_momentum": 0.9},

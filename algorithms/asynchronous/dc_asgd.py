@@ -95,9 +95,9 @@ ALGORITHM = parameter_server(
     elements_sent=pushes_and_pulls,
     compresses="push",
     equivalences=(
-        Equivalence("one worker is SGD, since its gradients are never late", to="sgd"),
+        Equivalence("one worker gives SGD, since its gradients are never late", to="sgd"),
         Equivalence(
-            "one worker is SGD in the constant form, too", to="sgd", settings={"form": "constant", "compensation": 1}
+            "one worker gives SGD in the constant form, too", to="sgd", settings={"form": "constant", "compensation": 1}
         ),
     ),
 )

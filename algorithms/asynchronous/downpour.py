@@ -146,10 +146,10 @@ ALGORITHM = Algorithm(
     counts_staleness=True,
     restartable=restartable,
     equivalences=(
-        Equivalence("one replica is SGD", to="sgd", settings={"update": "sgd"}),
-        Equivalence("one replica with three servers is SGD", to="sgd", settings={"update": "sgd", "shards": 3}),
+        Equivalence("one replica gives SGD", to="sgd", settings={"update": "sgd"}),
+        Equivalence("one replica with three servers gives SGD", to="sgd", settings={"update": "sgd", "shards": 3}),
         Equivalence(
-            "one replica that fetches right after it pushes is SGD",
+            "one replica that fetches right after it pushes gives SGD",
             to="sgd",
             exactness="RND",
             settings={"update": "sgd", "n_push": 4, "n_fetch": 4},

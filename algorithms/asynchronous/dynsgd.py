@@ -83,7 +83,7 @@ ALGORITHM = parameter_server(
     elements_sent=elements_sent,
     compresses="push",
     equivalences=(
-        Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
-        Equivalence("one worker is SGD", to="sgd", exactness="RND", settings={"period": 4}),
+        Equivalence("one worker that commits every step gives SGD", to="sgd", settings={"period": 1}),
+        Equivalence("one worker gives SGD", to="sgd", exactness="RND", settings={"period": 4}),
     ),
 )

@@ -67,13 +67,13 @@ ALGORITHM = parameter_server(
     compresses="push",
     equivalences=(
         Equivalence(
-            "one worker is SGD with momentum",
+            "one worker gives SGD with momentum",
             to="momentum",
             settings={"momentum": 0.9},
             to_settings={"momentum": 0.9},
         ),
         Equivalence(
-            "if only the implicit momentum is wanted, it is asynchronous SGD",
+            "with no more momentum than asynchrony causes, it is asynchronous SGD",
             to="asgd",
             workers=4,
             settings={"momentum": 0.75},

@@ -87,5 +87,5 @@ ALGORITHM = Algorithm(
     notes=notes,
     elements_sent=elements_sent,
     deterministic=False,
-    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+    equivalences=(Equivalence("one worker gives SGD", to="sgd"),),
 )

@@ -31,9 +31,9 @@ def notes(e):
         sent = (
             ""
             if e.knobs.factors and "model" in e.data
-            else "; here the bytes are equal, too, since it sends no factors"
+            else "; here the bytes are equal, too, since no factors are sent"
         )
-        yield f"As long as it waits for all workers, this is asgd except for the bytes that it sends{sent}."
+        yield f"With finish 1 it waits for all workers and differs from asgd only in the bytes sent{sent}."
 
 
 def worker(comm, task, s=Settings()):
@@ -108,7 +108,7 @@ ALGORITHM = parameter_server(
     Settings,
     notes=notes,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("one worker gives SGD", to="sgd"),
         Equivalence("a model without dense layers gives asynchronous SGD", to="asgd", workers=3),
     ),
 )

@@ -86,7 +86,7 @@ ALGORITHM = parameter_server(
     elements_sent=pushes_and_pulls,
     compresses="push",
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("one worker gives SGD", to="sgd"),
         Equivalence(
             "hard with one split gives synchronous SGD", to="sync_sgd", exactness="RND", workers=4, settings=HARD
         ),

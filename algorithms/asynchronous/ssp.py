@@ -108,7 +108,7 @@ ALGORITHM = parameter_server(
     notes=notes,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("one worker gives SGD", to="sgd"),
         Equivalence(
             "a bound of 0 gives synchronous SGD", to="sync_sgd", exactness="RND", workers=4, settings={"bound": 0}
         ),

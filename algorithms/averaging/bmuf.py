@@ -83,7 +83,7 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent_with_state,
     compresses="mean",
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd", exactness="RND"),
+        Equivalence("one worker gives SGD", to="sgd", exactness="RND"),
         *(
             Equivalence(
                 f"without block momentum the {form} form is model averaging",

@@ -158,7 +158,7 @@ ALGORITHM = Algorithm(
     restartable=restartable,
     equivalences=(
         Equivalence(
-            "without a pull every replica is SGD alone", to="sgd", workers=3, settings={"pull": 0}, to_workers=3
+            "without a pull every replica runs SGD on its own", to="sgd", workers=3, settings={"pull": 0}, to_workers=3
         ),
     ),
 )

@@ -82,7 +82,7 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     compresses="mean",
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd", exactness="RND"),
+        Equivalence("one worker gives SGD", to="sgd", exactness="RND"),
         Equivalence(
             "with an average in every step it is synchronous SGD", to="sync_sgd", settings={"period": 1}, **FOUR
         ),

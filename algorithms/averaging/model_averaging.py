@@ -58,17 +58,19 @@ ALGORITHM = Algorithm(
     Settings,
     elements_sent=elements_sent_with_state,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("averaging in every step is synchronous SGD", to="sync_sgd", settings={"period": 1}, **EVERY_STEP),
+        Equivalence("one worker gives SGD", to="sgd"),
         Equivalence(
-            "averaging in every step with momentum is synchronous SGD, though every worker has its own velocity",
+            "averaging in every step gives synchronous SGD", to="sync_sgd", settings={"period": 1}, **EVERY_STEP
+        ),
+        Equivalence(
+            "averaging in every step with momentum gives synchronous SGD, though every worker has its own velocity",
             to="sync_sgd",
             settings={"period": 1, "update": "momentum", "state": "keep"},
             to_settings={"update": "momentum"},
             **EVERY_STEP,
         ),
         Equivalence(
-            "averaging in every step with Nesterov's momentum is synchronous SGD, too",
+            "averaging in every step with Nesterov's momentum gives synchronous SGD, too",
             to="sync_sgd",
             settings={"period": 1, "update": "nesterov", "state": "keep"},
             to_settings={"update": "nesterov"},

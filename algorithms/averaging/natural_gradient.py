@@ -95,7 +95,7 @@ ALGORITHM = Algorithm(
     notes=notes,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("one worker without dense layers is SGD", to="sgd"),
+        Equivalence("one worker without dense layers gives SGD", to="sgd"),
         Equivalence("a model without dense layers gives model averaging", to="model_averaging", workers=4),
     ),
 )

@@ -42,5 +42,5 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     elements_sent=elements_sent,
-    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+    equivalences=(Equivalence("one worker gives SGD", to="sgd"),),
 )

@@ -103,7 +103,7 @@ ALGORITHM = Algorithm(
     check=check,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd", exactness="RND"),
+        Equivalence("one worker gives SGD", to="sgd", exactness="RND"),
         Equivalence(
             "without its correction it is local SGD",
             to="local_sgd",

@@ -79,7 +79,7 @@ ALGORITHM = Algorithm(
     Settings,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("one worker gives SGD", to="sgd"),
         Equivalence(
             "with a fraction of 1 it is synchronous SGD",
             to="sync_sgd",

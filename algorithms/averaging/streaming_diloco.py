@@ -35,7 +35,7 @@ def elements_sent(shape, s):
 
 def notes(e):
     if e.knobs.fragments == 1 and e.knobs.overlap == 0 and e.knobs.own_share == 0:
-        yield "One fragment that does not overlap with training and keeps nothing is diloco."
+        yield "With one fragment, overlap 0 and own_share 0, this is diloco; use more fragments or a longer overlap."
 
 
 def worker(comm, task, s=Settings()):
@@ -89,7 +89,7 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     equivalences=(
         Equivalence(
-            "in one fragment that does not travel while training continues it is DiLoCo",
+            "with one fragment, averaged at once and overwritten by the result, it is DiLoCo",
             to="diloco",
             workers=4,
             settings={"fragments": 1, "overlap": 0, "own_share": 0, "period": 4},

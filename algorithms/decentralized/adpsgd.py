@@ -115,5 +115,5 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     deterministic=False,
     counts_staleness=True,
-    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+    equivalences=(Equivalence("one worker gives SGD", to="sgd"),),
 )

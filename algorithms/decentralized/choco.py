@@ -94,9 +94,9 @@ ALGORITHM = Algorithm(
     notes=notes,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd", exactness="RND", settings={"fraction": 1}),
+        Equivalence("one worker gives SGD", to="sgd", exactness="RND", settings={"fraction": 1}),
         Equivalence(
-            "without compression and with a whole consensus step it is D-PSGD that mixes after its step",
+            "without compression and with a consensus step of 1 it is D-PSGD that mixes after its step",
             to="dpsgd",
             exactness="RND",
             workers=4,

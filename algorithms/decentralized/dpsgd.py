@@ -68,5 +68,5 @@ ALGORITHM = Algorithm(
     notes=notes,
     check=check_edges,
     elements_sent=elements_sent,
-    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+    equivalences=(Equivalence("one worker gives SGD", to="sgd"),),
 )

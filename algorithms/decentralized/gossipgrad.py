@@ -88,9 +88,9 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     survives_loss=True,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("one worker gives SGD", to="sgd"),
         Equivalence(
-            "two workers that exchange gradients are synchronous SGD",
+            "two workers that exchange gradients give synchronous SGD",
             to="sync_sgd",
             workers=2,
             settings={"mode": "gradient"},

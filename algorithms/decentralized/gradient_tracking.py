@@ -90,7 +90,7 @@ ALGORITHM = Algorithm(
     notes=notes,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd", exactness="RND"),
+        Equivalence("one worker gives SGD", to="sgd", exactness="RND"),
         Equivalence(
             "the complete graph gives synchronous SGD",
             to="sync_sgd",

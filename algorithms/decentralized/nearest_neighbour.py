@@ -125,5 +125,5 @@ ALGORITHM = Algorithm(
     notes=notes,
     elements_sent=elements_sent,
     deterministic=lambda s: s.synchronous,
-    equivalences=(Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),),
+    equivalences=(Equivalence("one worker gives SGD", to="sgd", settings={"update": "sgd"}),),
 )

@@ -113,7 +113,7 @@ ALGORITHM = Algorithm(
     survives_loss=True,
     equivalences=(
         Equivalence(
-            "two workers without momentum are DiLoCo without momentum",
+            "two workers without momentum give DiLoCo without momentum",
             to="diloco",
             exactness="RND",
             workers=2,

@@ -33,7 +33,7 @@ def notes(e):
         yield "Two workers that exchange half their models hold the mean, which is sync_sgd; use 4 or more."
     elif e.workers > 2 and not e.crash.by_rank:
         yield (
-            "Each worker receives from exactly one, so all weights p stay 1 and dividing by them has no effect; "
+            "Each worker receives from exactly one other, so all weights p stay 1 and dividing by them has no effect; "
             "lose a worker, for example with crash 3:0.02, to see their purpose."
         )
 
@@ -71,5 +71,5 @@ ALGORITHM = Algorithm(
     notes=notes,
     elements_sent=elements_sent,
     survives_loss=True,
-    equivalences=(Equivalence("one worker is SGD", to="sgd"),),
+    equivalences=(Equivalence("one worker gives SGD", to="sgd"),),
 )

@@ -73,10 +73,10 @@ ALGORITHM = cut_model(
     deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
     counts_staleness=True,
     equivalences=(
-        Equivalence("one module is SGD", to="sgd"),
+        Equivalence("one module gives SGD", to="sgd"),
         Equivalence("it is PipeDream with stashing", to="pipedream", workers=4),
         Equivalence(
-            "with the newest weights, as in its code, it is PipeDream without stashing",
+            "with the newest weights, as in the authors' code, it is PipeDream without stashing",
             to="pipedream",
             workers=4,
             settings={"weights": "none", "update": "momentum", "momentum": 0.5},

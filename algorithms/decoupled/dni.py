@@ -98,9 +98,9 @@ ALGORITHM = cut_model(
     elements_sent=elements_sent,
     counts_staleness=True,
     equivalences=(
-        Equivalence("one module is SGD", to="sgd"),
+        Equivalence("one module gives SGD", to="sgd"),
         Equivalence(
-            "with mix 1 the prediction is the true gradient, which is back-propagation",
+            "with mix 1 the prediction is the true gradient, so it is back-propagation",
             to="sgd",
             workers=3,
             settings={"mix": 1},

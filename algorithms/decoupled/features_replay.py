@@ -72,7 +72,7 @@ ALGORITHM = cut_model(
     Settings,
     counts_staleness=True,
     equivalences=(
-        Equivalence("one module is SGD", to="sgd"),
+        Equivalence("one module gives SGD", to="sgd"),
         Equivalence(
             "if every module is one linear layer, it is PipeDream without stashing",
             to="pipedream",

@@ -40,8 +40,8 @@ def elements_sent(shape, s):
 def notes(e):
     if e.data.get("model") == "cnn":
         yield (
-            "Convolutions hardly align with random errors (Refinetti et al., ICML 2021, on direct ones); use a rate "
-            "of 0.02 at most, or model cnn_bn."
+            "Convolutions hardly align with random feedback (Refinetti et al., ICML 2021, show it for direct "
+            "feedback); use a rate of 0.02 at most, or model cnn_bn."
         )
 
 
@@ -84,7 +84,7 @@ ALGORITHM = cut_model(
         )
         for claim, direct in (
             ("cutting the model into modules does not change the weights", True),
-            ("cutting does not change the weights if errors go from layer to layer, either", False),
+            ("cutting does not change the weights if errors pass from layer to layer, either", False),
         )
     ),
 )

@@ -102,5 +102,5 @@ ALGORITHM = cut_model(
     check=check,
     elements_sent=elements_sent,
     counts_staleness=True,
-    equivalences=(Equivalence("one module is SGD", to="sgd"),),
+    equivalences=(Equivalence("one module gives SGD", to="sgd"),),
 )

@@ -203,10 +203,10 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     defaults={"workload": "text"},
     equivalences=(
-        Equivalence("one rank is SGD", to="sgd", exactness="RND"),
+        Equivalence("one rank gives SGD", to="sgd", exactness="RND"),
         *(
             Equivalence(
-                f"{ranks} ranks that {how} are SGD", to="sgd", exactness="RND", workers=ranks, settings=settings
+                f"{ranks} ranks that {how} give SGD", to="sgd", exactness="RND", workers=ranks, settings=settings
             )
             for ranks, how, settings in (
                 (2, "pass keys round a ring", {}),

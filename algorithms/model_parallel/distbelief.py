@@ -125,17 +125,17 @@ ALGORITHM = Algorithm(
     check=check,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("one machine is SGD", to="sgd"),
-        Equivalence("three machines with units in a row are SGD", to="sgd", exactness="RND", workers=3),
+        Equivalence("one machine gives SGD", to="sgd"),
+        Equivalence("three machines with units assigned in a row give SGD", to="sgd", exactness="RND", workers=3),
         Equivalence(
-            "three machines with units by turns are SGD",
+            "three machines with units assigned by turns give SGD",
             to="sgd",
             exactness="RND",
             workers=3,
             settings={"assignment": "by turns"},
         ),
         Equivalence(
-            "three machines with shuffled units are SGD",
+            "three machines with shuffled units give SGD",
             to="sgd",
             exactness="RND",
             workers=3,

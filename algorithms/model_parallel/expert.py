@@ -100,9 +100,9 @@ ALGORITHM = Algorithm(
     model_defaults={"experts": 4},
     defaults={"workload": "text"},
     equivalences=(
-        Equivalence("one rank is SGD", to="sgd"),
-        Equivalence("two ranks are synchronous SGD", to="sync_sgd", exactness="RND", workers=2),
-        Equivalence("four ranks are synchronous SGD", to="sync_sgd", exactness="RND", workers=4),
+        Equivalence("one rank gives SGD", to="sgd"),
+        Equivalence("two ranks give synchronous SGD", to="sync_sgd", exactness="RND", workers=2),
+        Equivalence("four ranks give synchronous SGD", to="sync_sgd", exactness="RND", workers=4),
     ),
     example_workers=4,
 )

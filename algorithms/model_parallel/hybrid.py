@@ -63,8 +63,9 @@ def check(workers, batch, workload, s):
     if members > last or common % members:
         fitting = [g for g in allowed if workers // g <= last and common % (workers // g) == 0]
         raise ValueError(
-            f"{members} ranks of a group cannot share layers of {', '.join(map(str, workload.units))} units: they must "
-            f"divide all but the last, and have one each of those; use {one_of(fitting)} groups."
+            f"{members} ranks of a group cannot share layers of {', '.join(map(str, workload.units))} units: each "
+            "layer but the last must divide evenly, and the last needs a unit for each rank; use "
+            f"{one_of(fitting)} groups."
         )
 
 
@@ -137,17 +138,21 @@ ALGORITHM = Algorithm(
     check=check,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("one rank is SGD", to="sgd", settings={"layout": "model"}),
+        Equivalence("one rank gives SGD", to="sgd", settings={"layout": "model"}),
         Equivalence(
-            "three ranks that share a model are SGD", to="sgd", exactness="RND", workers=3, settings={"layout": "model"}
+            "three ranks that share a model give SGD",
+            to="sgd",
+            exactness="RND",
+            workers=3,
+            settings={"layout": "model"},
         ),
         Equivalence(
-            "a group for each rank is synchronous SGD, bit for bit",
+            "one group per rank gives synchronous SGD, bit for bit",
             to="sync_sgd",
             workers=3,
             settings={"layout": "data"},
         ),
-        Equivalence("two groups are SGD with twice the batch", to="sgd", exactness="RND", workers=4, to_batch=2),
+        Equivalence("two groups give SGD with twice the batch", to="sgd", exactness="RND", workers=4, to_batch=2),
     ),
     example_workers=4,
 )

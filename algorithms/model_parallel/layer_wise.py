@@ -50,7 +50,7 @@ ALGORITHM = cut_model(
     worker,
     Settings,
     equivalences=(
-        Equivalence("one stage is SGD", to="sgd"),
-        Equivalence("three stages are SGD, bit for bit", to="sgd", workers=3),
+        Equivalence("one stage gives SGD", to="sgd"),
+        Equivalence("three stages give SGD, bit for bit", to="sgd", workers=3),
     ),
 )

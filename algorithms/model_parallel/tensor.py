@@ -148,8 +148,8 @@ ALGORITHM = Algorithm(
     check=check,
     elements_sent=elements_sent,
     equivalences=(
-        Equivalence("one rank is SGD", to="sgd", exactness="RND"),
-        Equivalence("three ranks are SGD", to="sgd", exactness="RND", workers=3),
+        Equivalence("one rank gives SGD", to="sgd", exactness="RND"),
+        Equivalence("three ranks give SGD", to="sgd", exactness="RND", workers=3),
         Equivalence(
             "the sequence-parallel form is SGD, too", to="sgd", exactness="RND", workers=2, settings={"sequence": True}
         ),

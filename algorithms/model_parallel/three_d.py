@@ -105,10 +105,10 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     model_defaults={"model": "mlp", "hidden": "64,64,64"},  # two pairs of layers to cut
     equivalences=(
-        Equivalence("one rank is SGD", to="sgd", exactness="RND", settings={"tensor": 1, "stages": 1, "chunks": 1}),
-        Equivalence("two stages of two are SGD", to="sgd", exactness="RND", workers=4),
+        Equivalence("one rank gives SGD", to="sgd", exactness="RND", settings={"tensor": 1, "stages": 1, "chunks": 1}),
+        Equivalence("two stages of two ranks give SGD", to="sgd", exactness="RND", workers=4),
         Equivalence(
-            "two replicas of two stages are SGD with twice the batch",
+            "two replicas of two stages give SGD with twice the batch",
             to="sgd",
             exactness="RND",
             workers=4,
@@ -116,7 +116,7 @@ ALGORITHM = Algorithm(
             to_batch=2,
         ),
         Equivalence(
-            "two replicas of two ranks that share matrices are SGD with twice the batch",
+            "two replicas of two ranks that share matrices give SGD with twice the batch",
             to="sgd",
             exactness="RND",
             workers=4,

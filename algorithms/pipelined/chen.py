@@ -44,7 +44,7 @@ ALGORITHM = stream(
     Settings,
     policy,
     equivalences=(
-        Equivalence("one stage is SGD", to="sgd"),
+        Equivalence("one stage gives SGD", to="sgd"),
         Equivalence("no momentum gives Pétrowski's pipeline", to="petrowski", workers=3, settings={"momentum": 0.0}),
     ),
 )

@@ -59,7 +59,7 @@ def schedule(rank: int, ranks: int, chunks: int, pipes: int = 1, doubling: bool 
     if chunks > unit and chunks % unit:
         pairs = " that take pairs" * doubling
         raise Refusal(
-            f"{ranks} ranks{pairs} do not divide {chunks} micro-batches; use a multiple of {unit}, or fewer.",
+            f"{ranks} ranks{pairs} do not divide {chunks} micro-batches; use a multiple of {unit}, or fewer than that.",
             multiples(unit, chunks),
         )
     if chunks % forward:
@@ -97,16 +97,16 @@ ALGORITHM = pipeline(
     plan=plan,
     schedules={"chimera": schedule},
     equivalences=(
-        Equivalence("two directions are SGD", to="sgd", exactness="RND", workers=4),
+        Equivalence("two directions give SGD", to="sgd", exactness="RND", workers=4),
         Equivalence(
-            "one pipeline each way per pair of ranks is SGD",
+            "one pipeline each way per pair of ranks gives SGD",
             to="sgd",
             exactness="RND",
             workers=4,
             settings={"pipes": 2},
         ),
         Equivalence(
-            "two directions with forwards of two micro-batches are SGD",
+            "two directions whose forward passes take two micro-batches give SGD",
             to="sgd",
             exactness="RND",
             workers=4,

@@ -66,7 +66,7 @@ ALGORITHM = pipeline(
     plan=plan,
     schedules={"1f1b": schedule, "dapple_pb": partial(schedule, policy="PB")},
     equivalences=(
-        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+        Equivalence("one stage and one micro-batch give SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(
             "it is GPipe, except for the order in which gradients are added",
             to="gpipe",
@@ -75,9 +75,11 @@ ALGORITHM = pipeline(
             settings={"chunks": 4},
             to_settings={"chunks": 4},
         ),
-        Equivalence("two copies of the pipeline are SGD", to="sgd", exactness="RND", workers=4, settings={"copies": 2}),
         Equivalence(
-            "two copies of a single stage are SGD", to="sgd", exactness="RND", workers=2, settings={"copies": 2}
+            "two copies of the pipeline give SGD", to="sgd", exactness="RND", workers=4, settings={"copies": 2}
+        ),
+        Equivalence(
+            "two copies of a single stage give SGD", to="sgd", exactness="RND", workers=2, settings={"copies": 2}
         ),
     ),
 )

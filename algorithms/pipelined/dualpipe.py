@@ -90,6 +90,6 @@ ALGORITHM = pipeline(
     schedule,
     Settings,
     schedules={"dualpipe": schedule},
-    equivalences=(Equivalence("two directions are SGD", to="sgd", exactness="RND", workers=4, batch=8),),
+    equivalences=(Equivalence("two directions give SGD", to="sgd", exactness="RND", workers=4, batch=8),),
     example_workers=4,
 )

@@ -69,7 +69,7 @@ ALGORITHM = pipeline(
         "gpipe_late": partial(schedule, recompute=True, late=True),
     },
     equivalences=(
-        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+        Equivalence("one stage and one micro-batch give SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(
             "a pipeline without micro-batches is SGD on a cut model", to="sgd", workers=3, settings={"chunks": 1}
         ),

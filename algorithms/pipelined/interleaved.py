@@ -75,10 +75,10 @@ ALGORITHM = pipeline(
     plan=plan,
     schedules={"interleaved": schedule},
     equivalences=(
-        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
+        Equivalence("one stage and one micro-batch give SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
         AS_DAPPLE,
         Equivalence(
-            "in groups larger than the number of ranks it sums as DAPPLE does, too",
+            "with groups larger than the number of ranks it adds gradients as DAPPLE does, too",
             to="dapple",
             workers=2,
             to_workers=4,

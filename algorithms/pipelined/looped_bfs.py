@@ -45,7 +45,7 @@ ALGORITHM = pipeline(
     plan=plan,
     schedules={"looped_bfs": schedule},
     equivalences=(
-        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
+        Equivalence("one stage and one micro-batch give SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
         Equivalence(
             "with one stage per rank it is GPipe",
             to="gpipe",
@@ -54,7 +54,7 @@ ALGORITHM = pipeline(
             to_settings={"chunks": 4},
         ),
         Equivalence(
-            "it sums as GPipe does, in reverse",
+            "it adds gradients in reverse order, as GPipe does",
             to="gpipe",
             workers=2,
             to_workers=4,

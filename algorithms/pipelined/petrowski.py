@@ -43,4 +43,4 @@ def policy(s, stage, w):
     return LatestWeights(lambda w, g: kernels.sgd(w, g, s.learning_rate))
 
 
-ALGORITHM = stream(schedule, Settings, policy, equivalences=(Equivalence("one stage is SGD", to="sgd"),))
+ALGORITHM = stream(schedule, Settings, policy, equivalences=(Equivalence("one stage gives SGD", to="sgd"),))

@@ -83,7 +83,7 @@ def check(workers, batch, workload, s):
     wanted = sum(s.replicas) or workers
     if wanted != workers:
         raise ValueError(
-            f"replicas {join_numbers(s.replicas)} are {wanted} ranks and there are {workers} workers; "
+            f"replicas {join_numbers(s.replicas)} need {wanted} ranks, but there are {workers} workers; "
             f"make them add up to {workers}."
         )
     if s.replicas and s.weights == "vertical":
@@ -113,7 +113,7 @@ ALGORITHM = stream(
     check=check,
     schedules={"pipedream": schedule},
     equivalences=(
-        Equivalence("one stage is SGD", to="sgd"),
+        Equivalence("one stage gives SGD", to="sgd"),
         Equivalence("one stage has no other version to read", to="sgd", settings={"weights": "vertical"}),
         Equivalence(
             "with vertical sync every stage is as late as the first: a delay of S-1, bit for bit",

@@ -76,7 +76,7 @@ ALGORITHM = stream(
     plan=plan,
     schedules={"pipedream_2bw": schedule},
     equivalences=(
-        Equivalence("one stage is SGD", to="sgd", settings={"chunks": 1}),
+        Equivalence("one stage gives SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(
             "its delay is one update, whatever the depth",
             to="delayed",

@@ -196,9 +196,9 @@ ALGORITHM = pipeline(
     plan=plan,
     schedules={"zb_1p": schedule, "zb_2p": partial(schedule, limit=2)},
     equivalences=(
-        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+        Equivalence("one stage and one micro-batch give SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(
-            "it sums as DAPPLE does, in the order of micro-batches",
+            "it adds gradients in the order of micro-batches, as DAPPLE does",
             to="dapple",
             workers=3,
             settings={"chunks": 4, "time_w": 0.5, "time_link": 0.2},

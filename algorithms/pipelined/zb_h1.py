@@ -51,9 +51,9 @@ ALGORITHM = pipeline(
     Settings,
     schedules={"zb_h1": schedule},
     equivalences=(
-        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+        Equivalence("one stage and one micro-batch give SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(
-            "it sums as DAPPLE does, in the order of micro-batches",
+            "it adds gradients in the order of micro-batches, as DAPPLE does",
             to="dapple",
             workers=3,
             settings={"chunks": 4},

@@ -66,9 +66,9 @@ ALGORITHM = pipeline(
     elements_sent=elements_sent,
     schedules={"zb_h2": schedule},
     equivalences=(
-        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
+        Equivalence("one stage and one micro-batch give SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(
-            "it sums as DAPPLE does, in the order of micro-batches",
+            "it adds gradients in the order of micro-batches, as DAPPLE does",
             to="dapple",
             workers=3,
             settings={"chunks": 8},

@@ -47,7 +47,7 @@ ALGORITHM = pipeline(
     plan=plan,
     schedules={"zb_interleaved": schedule},
     equivalences=(
-        Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
+        Equivalence("one stage and one micro-batch give SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
         Equivalence(
             "with one stage per rank it is ZB-H1",
             to="zb_h1",

@@ -64,7 +64,7 @@ ALGORITHM = Algorithm(
     equivalences=(
         Equivalence("one sample per write gives Hogwild", to="hogwild", workers=3, settings={"per_write": 1}),
         Equivalence(
-            "one thread is mini-batch SGD with the sum of gradients",
+            "one thread gives mini-batch SGD with the sum of gradients",
             to="sgd",
             batch=4,
             settings={"per_write": 0},

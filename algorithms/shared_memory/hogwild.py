@@ -85,7 +85,7 @@ ALGORITHM = Algorithm(
     split=lambda workers, s: Split(workers, math.inf, math.inf),  # threads write straight into one vector
     deterministic=False,
     counts_staleness=True,
-    equivalences=(Equivalence("one thread that takes single samples is SGD", to="sgd", batch=1),),
+    equivalences=(Equivalence("one thread that takes single samples gives SGD", to="sgd", batch=1),),
     steps_to_learn=50,
     diverging_rate=0.8,  # 900 diverges within the first mini-batch
 )

@@ -131,12 +131,12 @@ ALGORITHM = Algorithm(
     deterministic=lambda s: s.synchronous,
     drops_steps=True,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("one worker gives SGD", to="sgd"),
         Equivalence(
             "two workers and no backup give synchronous SGD", to="sync_sgd", workers=2, settings={"backups": 0}
         ),
         Equivalence(
-            "more workers without a backup are, too, except for the order in which the server adds",
+            "more workers and no backup give synchronous SGD, up to the order in which gradients are added",
             to="sync_sgd",
             exactness="RND",
             workers=5,

@@ -115,7 +115,7 @@ ALGORITHM = Algorithm(
     computes_together=True,
     counts_staleness=True,
     equivalences=(
-        Equivalence("one worker without delay is SGD", to="sgd", settings={"delay": 0}),
+        Equivalence("one worker without delay gives SGD", to="sgd", settings={"delay": 0}),
         Equivalence(
             "without delay, in one piece, it is synchronous SGD, bit for bit",
             to="sync_sgd",

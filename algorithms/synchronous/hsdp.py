@@ -144,7 +144,7 @@ ALGORITHM = Algorithm(
             exactness="RND", workers=4, settings={"groups": 4, "update": "adam"}, to_settings={"update": "adam"},
         ),
         Equivalence(
-            "second pieces change numbers only by the order of sums", to="hsdp", exactness="RND", workers=4,
+            "second pieces change only the order in which numbers are added", to="hsdp", exactness="RND", workers=4,
             settings={"groups": 2, "secondary": True}, to_settings={"groups": 2},
         ),
     ),

@@ -26,7 +26,7 @@ from algorithms.parts.optimizers import BETAS
 
 class Settings(Knobs):
     learning_rate: float = knob(
-        0.02, "step size at the base batch; as a share of the weights, where steps are rescaled", gt=0, le=1000
+        0.02, "step size at the base batch; where steps are rescaled, a fraction of the weights' norm", gt=0, le=1000
     )
     rule: Literal["lars", "lamb"] = knob("lamb", "what is rescaled: momentum's step (lars), or Adam's (lamb)")
     adapt: Literal["all", "matrices", "none"] = knob("all", "tensors whose steps are rescaled")
@@ -114,10 +114,15 @@ ALGORITHM = Algorithm(
     compresses="mean",
     equivalences=(
         Equivalence(
-            "N workers are one with N times the batch", to="lamb", exactness="RND", workers=4, to_workers=1, to_batch=4
+            "N workers equal one worker with N times the batch",
+            to="lamb",
+            exactness="RND",
+            workers=4,
+            to_workers=1,
+            to_batch=4,
         ),
         Equivalence(
-            "where no step is rescaled LAMB is synchronous Adam",
+            "without rescaled steps LAMB is synchronous Adam",
             to="sync_sgd",
             exactness="RND",
             workers=2,
@@ -126,7 +131,7 @@ ALGORITHM = Algorithm(
             batch=4,
         ),
         Equivalence(
-            "where no step is rescaled LARS is synchronous SGD with momentum, whose rate is constant",
+            "without rescaled steps, and at a constant rate, LARS is synchronous SGD with momentum",
             to="sync_sgd",
             exactness="RND",
             workers=2,

@@ -71,7 +71,7 @@ ALGORITHM = Algorithm(
             to_settings={"update": "nesterov"},
         ),
         Equivalence(
-            "one worker with the base batch is SGD with Nesterov's momentum",
+            "one worker with the base batch gives SGD with Nesterov's momentum",
             to="nesterov",
             batch=4,
             settings={"base_batch": 4},

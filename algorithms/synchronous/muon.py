@@ -140,7 +140,12 @@ ALGORITHM = Algorithm(
     computes_together=True,
     equivalences=(
         Equivalence(
-            "N workers are one with N times the batch", to="muon", exactness="RND", workers=4, to_workers=1, to_batch=4
+            "N workers equal one worker with N times the batch",
+            to="muon",
+            exactness="RND",
+            workers=4,
+            to_workers=1,
+            to_batch=4,
         ),
     ),
 )

@@ -60,7 +60,7 @@ ALGORITHM = Algorithm(
     elements_sent=ring_all_reduces,
     computes_together=True,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("one worker gives SGD", to="sgd"),
         Equivalence("two workers give synchronous SGD, bit for bit", to="sync_sgd", workers=2),
         Equivalence(
             "in one bucket it is synchronous SGD, bit for bit",

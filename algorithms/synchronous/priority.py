@@ -79,7 +79,7 @@ ALGORITHM = Algorithm(
     elements_sent=ring_all_reduces,
     computes_together=True,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd"),
+        Equivalence("one worker gives SGD", to="sgd"),
         Equivalence("two workers give synchronous SGD, bit for bit", to="sync_sgd", workers=2),
         Equivalence("more workers give synchronous SGD, up to rounding", to="sync_sgd", exactness="RND", workers=3),
         Equivalence(

@@ -190,10 +190,10 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     computes_together=True,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd", settings={"aggregate": "mean"}),
-        Equivalence("the mean is synchronous SGD", to="sync_sgd", settings={"aggregate": "mean"}, **FOUR),
+        Equivalence("one worker gives SGD", to="sgd", settings={"aggregate": "mean"}),
+        Equivalence("the mean gives synchronous SGD", to="sync_sgd", settings={"aggregate": "mean"}, **FOUR),
         Equivalence(
-            "the trimmed mean that trims nothing is, too",
+            "the trimmed mean that trims nothing gives synchronous SGD",
             to="sync_sgd",
             settings={"aggregate": "trimmed", "tolerated": 0},
             **FOUR,

@@ -40,7 +40,7 @@ ALGORITHM = Algorithm(
     computes_together=True,
     compresses="mean",
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("N workers are SGD with N times the batch", to="sgd", exactness="RND", workers=4, to_batch=4),
+        Equivalence("one worker gives SGD", to="sgd"),
+        Equivalence("N workers give SGD with N times the batch", to="sgd", exactness="RND", workers=4, to_batch=4),
     ),
 )

@@ -48,7 +48,7 @@ ALGORITHM = Algorithm(
     split=lambda workers, s: Split(1, 1, workers),
     computes_together=True,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
+        Equivalence("one worker gives SGD", to="sgd", settings={"update": "sgd"}),
         *(
             Equivalence(
                 f"with {rule} it is synchronous SGD with {rule}",

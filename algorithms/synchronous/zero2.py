@@ -64,7 +64,7 @@ ALGORITHM = Algorithm(
     split=lambda workers, s: Split(1, workers, workers),
     computes_together=True,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
+        Equivalence("one worker gives SGD", to="sgd", settings={"update": "sgd"}),
         Equivalence("two workers give ZeRO-1, bit for bit", to="zero1", workers=2),
         *(
             Equivalence(

@@ -85,7 +85,7 @@ ALGORITHM = Algorithm(
     split=one_model,
     computes_together=True,
     equivalences=(
-        Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),
+        Equivalence("one worker gives SGD", to="sgd", settings={"update": "sgd"}),
         *(
             Equivalence(
                 f"with {rule} it is ZeRO-2, bit for bit",

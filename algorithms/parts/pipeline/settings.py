@@ -9,7 +9,7 @@ from algorithms.parts.rank_groups import one_of
 from knobs import Counts, Refusal
 
 AS_DAPPLE = Equivalence(
-    "it sums as DAPPLE does, in the order of micro-batches",
+    "it adds gradients in the order of micro-batches, as DAPPLE does",
     to="dapple",
     workers=2,
     to_workers=4,
@@ -47,7 +47,7 @@ def check(batch: int, workload, plan, cuts: Sequence[int] = ()) -> None:
     """Raise ValueError if `plan` cannot be executed."""
     if cuts and len(cuts) != plan.stages:
         raise ValueError(
-            f"cuts names {len(cuts)} stages and there are {plan.stages}; give the number of layers of each stage."
+            f"cuts lists {len(cuts)} stages, but there are {plan.stages}; give the number of layers of each stage."
         )
     workload.split(cuts or plan.stages)  # raises if it cannot be cut into this many stages
     if batch % plan.chunks:

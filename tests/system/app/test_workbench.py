@@ -448,8 +448,8 @@ def test_the_side_bar_says_what_run_would_do_now(page, stored):
 def test_what_an_algorithm_becomes_in_special_cases_stands_under_its_idea(page, stored):
     stored(Experiment())
     badge = next(element for element in page().markdown if "badge" in element.value)
-    assert badge.value.startswith(":small[Special case:]") and badge.value.endswith("one worker is SGD]")
-    assert "N workers are SGD with N times the batch: up to rounding" in badge.proto.help
+    assert badge.value.startswith(":small[Special case:]") and badge.value.endswith("one worker gives SGD]")
+    assert "N workers give SGD with N times the batch: up to rounding" in badge.proto.help
 
 
 def test_the_other_meanings_of_delay_lead_to_algorithms_that_have_them(page, stored):
