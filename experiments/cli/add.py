@@ -53,7 +53,9 @@ def add_command(names: Sequence[str], example: bool, runs: str, missing: Missing
     paths = [Path(name) for name in names]
     if len(paths) == 1 and paths[0].is_dir():
         if store.is_script(paths[0]):
-            raise ValueError(f"{names[0]} is a run of a script; copy the folder next to the other runs, in {runs}.")
+            raise ValueError(
+                f"{names[0]} is a run of a script, which cannot be added; copy it next to the other runs, in {runs}."
+            )
         paths = [paths[0] / name for name in upload.FILES if (paths[0] / name).is_file()]
         if not paths:
             raise ValueError(f"{names[0]} is not a run folder: it has no run.json.")

@@ -65,7 +65,7 @@ def side_by_side(
         told.append(wrap(_scaled_by(runs, axes), "  "))
     if seeds:
         some = any(isinstance(v, SeedFigure) and 0 < v.n < len(row["seeds"]) for row in rows for v in row.values())
-        fewer_runs = "; (n): of the n runs that have the figure" if some else ""
+        fewer_runs = "; (n): only n runs have the figure" if some else ""
         told.append(f"mean ± standard deviation over seeds, with n - 1 in its denominator{fewer_runs}")
     elif any(row.get("accuracy_error") for row in rows):
         told.append("accuracy ± its standard error, from the number of held-out samples")

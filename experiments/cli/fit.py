@@ -45,8 +45,8 @@ def fit_command(as_json: bool, anyway: bool) -> int:
     ]
     if total:
         measured.append(
-            f"         {units.seconds(link.per_byte * 1e9)} of either end's processor per GB; "
-            f"a sum of two {units.seconds(total.latency)}, {units.rate(total.bandwidth)}"
+            f"         {units.seconds(link.per_byte * 1e9)} of CPU time per GB at each end; "
+            f"a sum over two ranks {units.seconds(total.latency)}, {units.rate(total.bandwidth)}"
         )
     measured += _scripts(made)
     for line in measured:
@@ -95,8 +95,8 @@ def _scripts(made: Fit) -> list[str]:
     assert link
     return [
         f"scripts  {units.flops(device.flops)}/s, {units.rate(device.bandwidth)}, {units.seconds(device.view)} a view, "
-        f"{units.seconds(device.call)} a call of Python",
-        f"         a collective of gloo {units.seconds(link.latency)}, {units.rate(link.bandwidth)}",
+        f"{units.seconds(device.call)} a Python call",
+        f"         a gloo collective {units.seconds(link.latency)}, {units.rate(link.bandwidth)}",
     ]
 
 

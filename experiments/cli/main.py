@@ -48,7 +48,7 @@ PURPOSES = {
 
 
 def with_own_modules(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `call` with permission to execute the user's own torch modules. Commands have it, a server does not."""
+    """Return `call` with permission to execute the user's own torch modules. Commands have it; a server does not."""
 
     @wraps(call)
     def called(*args: Any, **options: Any) -> Any:

@@ -178,7 +178,7 @@ class Page:
 
 
 def run_label(e: Experiment, swept: Sequence[str] = ()) -> str:
-    """Return a run's label in pictures, made of the settings that were varied: "EASGD", "workers 8"."""
+    """Return the label of a run in pictures, built from the settings that were varied: "EASGD", "workers 8"."""
     values = {**e.model_dump(mode="json"), **e.coding, **e.settings, **e.data}
     words = [f"{name.replace('_', ' ')} {values[name]}" for name in swept if name != "algorithm" and name in values]
     return ", ".join(([naming.method(e)] if "algorithm" in swept or not words else []) + words)

@@ -120,7 +120,7 @@ class ExperimentCommand(SectionedCommand):
             super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if owners := _owners(error.option_name.lstrip("-").replace("-", "_")):
-                raise ValueError(f"{error.option_name} is a setting of {owners}; {short} does not have it.") from None
+                raise ValueError(f"{error.option_name} is a setting of {owners}, not of {short}; remove it.") from None
             raise
         if ctx.args:
             self._refuse_extra(ctx, name, ctx.args)
@@ -230,7 +230,7 @@ def knob_options(
 
 
 def read(text: str, root: str | Path) -> Experiment:
-    """Return the experiment of `text`: a link, a JSON file, or a run. Raise ValueError if there is none."""
+    """Return the experiment that `text` names: a link, a JSON file, or a run. Raise ValueError if there is none."""
     path = Path(text)
     try:
         is_file = path.is_file()

@@ -42,7 +42,7 @@ def doubts(folder: Path) -> int:
     if not changed:
         return 0
     if changed == [sealed.SUMS]:
-        say(wrap(f"cannot tell whether it was altered: it has no {sealed.SUMS} to compare with.", "  "))
+        say(wrap(f"cannot tell whether this run was altered: it has no {sealed.SUMS} to compare with.", "  "))
         return 0
     say(wrap(f"altered since it was stored, according to its {sealed.SUMS}: {', '.join(changed)}.", "  "))
     return 1

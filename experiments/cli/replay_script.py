@@ -25,7 +25,9 @@ def replay(folder: Path) -> int:
             "compare the two."
         )
     if before.status == "cancelled":
-        raise ValueError(f"{folder.name} was interrupted, so there is no end to compare with; run the script again.")
+        raise ValueError(
+            f"{folder.name} was interrupted, so there are no final results to compare; run the script again."
+        )
     again = run_script(before.experiment, title=f"replay {before.experiment.name}")
     if again.status == "cancelled":
         click.echo("interrupted before the end: the results were not compared.", err=True)

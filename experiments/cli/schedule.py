@@ -138,10 +138,10 @@ def schedule_command(
 def _instead(name: str) -> str:
     """Return a hint for an unknown schedule `name`: what to write instead."""
     if own := [one for one in SCHEDULES if module(one).__name__.endswith(f".{name}")]:
-        return f"those of the algorithm {name} are {', '.join(own)}."
+        return f"the schedules of the algorithm {name} are {', '.join(own)}."
     if close := difflib.get_close_matches(name, SCHEDULES, n=1):
         return f"did you mean {close[0]}?"
-    return f"there are {', '.join(SCHEDULES)}; your own go in a --file."
+    return f"choose one of {', '.join(SCHEDULES)}, or give your own with --file."
 
 
 def catalogue() -> str:

@@ -61,7 +61,7 @@ class ScriptCommand(click.Command):
 @click.option(
     "--steps", type=click.IntRange(1), metavar="INT", help="stop each rank after this many steps of its optimizer"
 )
-@click.option("--output", default="all", type=click.Choice(OUTPUTS), help="whose output to print [default all]")
+@click.option("--output", default="all", type=click.Choice(OUTPUTS), help="ranks whose output to print [default all]")
 @click.option("--trace", metavar="FILE", help="write the timeline for ui.perfetto.dev")
 @click.option("--json", "as_json", is_flag=True, help="print the summary as JSON, in bytes and seconds")
 @runs_option

@@ -267,7 +267,7 @@ def _error(row: dict[str, Any], name: str) -> float | None:
 
 
 def cell(row: dict[str, Any], name: str, write: Callable[..., str]) -> str:
-    """Return a value of a row as text with its unit; over seeds, the mean, and how many runs have it if not all do."""
+    """Return a value of a row as text with its unit. Over seeds, add the number of runs if some lack the value."""
     value = row[name]
     if name == "seeds":
         return str(len(value))
@@ -282,7 +282,7 @@ def cell(row: dict[str, Any], name: str, write: Callable[..., str]) -> str:
 
 
 def _accuracy(s: dict[str, Any]) -> str:
-    """Return the best accuracy as text, with an explanation of the error of the last accuracy."""
+    """Return the best accuracy as text, and the number of samples behind the last accuracy's standard error."""
     error = f"; ± standard error, {s['held_out_samples']:,} samples" if s.get("accuracy_error") else ""
     return f"best {percent(s['best_accuracy'])}{error}"
 
@@ -295,7 +295,7 @@ def _traffic(run: Run) -> str:
 
 
 def _steps_taken(run: Run) -> int:
-    """Return the number of steps summed over workers; a step that all take together counts for each of them."""
+    """Return the number of steps summed over workers; a step that all workers share counts once for each."""
     if run.experiment.method.shares_samples:
         return run.summary["steps"] * run.experiment.workers
     return len({*zip(run.losses["rank"].tolist(), run.losses["step"].tolist(), strict=True)})
@@ -306,7 +306,7 @@ def _latest(run: Run, quantity: str) -> str:
 
 
 def _memory(run: Run) -> str:
-    """Return as text what the rank with the most memory holds, by kind."""
+    """Return, as text, the memory of the fullest rank by kind."""
     held = run.peak_memory()
     fullest = held[held.sum(axis=1).argmax()]
     kinds = [f"{kind} {size(nbytes)}" for kind, nbytes in zip(HELD, fullest.tolist(), strict=True) if nbytes]

@@ -48,7 +48,7 @@ class Agreement(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """True if they are the same training, at least up to rounding."""
+        """True if the runs are the same training, at least up to rounding."""
         return self.verdict in ("bits", "rounding")
 
 

@@ -76,7 +76,7 @@ def make_room(root: Path) -> None:
     (root / FULL).touch()
     raise ValueError(
         f"kept runs take {left / 1e9:.3g} GB of the {most / 1e9:.3g} GB that {VARIABLE} allows; the owner of "
-        "this server can remove some of them, or raise it."
+        "this server can remove some of them, or raise this limit."
     )
 
 

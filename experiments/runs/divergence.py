@@ -48,13 +48,13 @@ def cause(e: Experiment) -> Cause:
     if "workers" in changed and e.workers > begun["workers"] and e.servers and not e.method.is_deterministic(e.knobs):
         return Cause(
             f"with {e.workers} workers gradients are older when they are applied than with {begun['workers']}, and the "
-            "largest stable learning rate falls like one over their age; use fewer workers or a smaller learning rate",
+            "largest stable learning rate is proportional to 1 / age; use fewer workers or a smaller learning rate",
             {"workers": begun["workers"]},
         )
     if changed:  # and the rate is at most the default, so it is not the cause
         own = [name for name in changed if name in e.settings] or changed
         told = [f"{name} is {_said(_value(e, name))} instead of {_said(begun[name])}" for name in own[:FEW]]
-        back = "try the default" if len(own) == 1 else "take these back one by one"
+        back = "try the default" if len(own) == 1 else "reset these one by one"
         return Cause(f"what differs from the defaults: {', '.join(told)}; {back}", {own[0]: begun[own[0]]})
     return Cause("no other setting explains it; try a smaller learning rate, or another seed", {})
 

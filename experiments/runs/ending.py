@@ -45,7 +45,7 @@ def steps_taken(run: Run) -> str:
 
 
 def explain_error(run: Run) -> str:
-    """Return the error of a run in words for its reader: with roles instead of ranks, or when the run was stopped."""
+    """Return a run's error with roles instead of ranks or, if the run was stopped, a sentence on when."""
     return explain_stop(run) or naming.readable(run.experiment, run.error)
 
 
@@ -68,7 +68,7 @@ def explain_planned_loss(run: Run) -> str:
 
 
 def _when(times: dict[int, float], end: str) -> str:
-    """Return when the last of these ranks was lost; "" if that was the end of the run."""
+    """Return a phrase on when the last of these ranks was lost; "" if that was the end of the run."""
     last = units.seconds(max(times.values()))
     together = len({*times.values()}) == 1
     return ("" if last == end else f" at {last}") if together else f", the last at {last}"

@@ -35,8 +35,7 @@ FIGURES = {
     "updates": RunFigure(
         "updates of the model",
         "count",
-        "New versions of the model that the run delivers: of the shared one, or of all replicas at once. "
-        "Local steps are not counted.",
+        "New versions of the model: of the shared one, or of all replicas at once. Local steps are not counted.",
     ),
     "flops": RunFigure(
         "computed by all ranks", "FLOP", "In the kernels; sums that torch computes in an all-reduce are not counted."
@@ -47,9 +46,7 @@ FIGURES = {
     "staleness_mean": RunFigure(
         "staleness", "updates", "Average age of the parameters that an update was computed from."
     ),
-    "share_compute": RunFigure(
-        "computing", "share", "Share of the workers' time in which they computed gradients: what a cluster is paid for."
-    ),
+    "share_compute": RunFigure("computing", "share", "Share of the workers' time spent computing gradients."),
     "share_wait": RunFigure("workers waited", "share", "Share of the workers' time spent waiting for others."),
     "wall_seconds": RunFigure("time to make", "s", "On the clock of the machine that ran it."),
 }
@@ -90,7 +87,7 @@ QUANTITIES = {
         "gradients", "gradients that came too late for their step and were discarded, since the start"
     ),
     "tokens dropped": MeasuredQuantity(
-        "share of choices", "choices of an expert that was full; these tokens pass it by on the residual path"
+        "share of choices", "choices of an expert that was full; these tokens take only the residual path"
     ),
     "imbalance": MeasuredQuantity(
         "times the mean",

@@ -40,7 +40,7 @@ class Guesses(NamedTuple):
 
     @property
     def is_marked(self) -> bool:
-        """True if a guess is right or wrong, as a class is; an estimate is only near or far."""
+        """True if each guess is a class, which is right or wrong; numbers and text are neither."""
         return self.kind in ("images", "rows", "points")
 
 

@@ -16,7 +16,7 @@ from tracing import MEASURES, MEMORY, Trace, join_tables
 
 
 class RunOutcome(NamedTuple):
-    """What a table of many runs needs of one: a Run's fields of these names, without its trace and most of its tables.
+    """The part of a Run that a table of many runs needs: fields of the same names, without the trace and most tables.
 
     `losses` is empty unless the run was to end at a target loss.
     """
@@ -101,7 +101,7 @@ class Run(Holdings):
 
     @property
     def outcome(self) -> RunOutcome:
-        """What a table of many runs needs of this one."""
+        """The part of this run that a table of many runs needs."""
         losses = self.losses if self.experiment.target_loss is not None else {}
         return RunOutcome(self.experiment, self.status, self.summary, self.gpus, losses)
 

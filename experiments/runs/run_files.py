@@ -120,7 +120,7 @@ def header(path: Path) -> RunHeader:
 
 
 def outcome(path: Path) -> RunOutcome:
-    """Read what a table of many runs needs of a run folder; any error means that it is damaged."""
+    """Read the part of a run folder that a table of many runs needs; any error means that it is damaged."""
     record = older.complete(header(path))
     experiment = Experiment.from_json(json.dumps(record.experiment))
     losses = read_table(path, "losses", TABLES["losses"]) if experiment.target_loss is not None else {}

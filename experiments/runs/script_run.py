@@ -22,7 +22,7 @@ from installation import ROOT
 from tracing import LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, sort_rows
 
 OURS = (*(f"{ROOT / room}{os.sep}" for room in ("cluster", "experiments")), str(ROOT / "lockstep.py"))
-"""Folders and a file whose lines no traceback of a script shows."""
+"""Folders and a file whose lines are left out of a script's traceback."""
 
 if TYPE_CHECKING:
     from cluster.torch.launch import Recorded

@@ -29,7 +29,7 @@ def verdict(a: ScriptRun, b: ScriptRun) -> list[str]:
 def numbers(a: ScriptRun, b: ScriptRun) -> str:
     """Return a sentence on whether both computed the same numbers or where these first differ."""
     if a.trace.ranks != b.trace.ranks:
-        return "their ranks differ in number, so losses and logged values are not compared rank by rank"
+        return "the runs have different numbers of ranks, so losses and logged values are not compared rank by rank"
     found = compare_numbers(a, b)
     if not found.compared and not found.missing:
         return "neither calls backward() on a loss nor logs a value, so there are no numbers to compare"

@@ -86,7 +86,7 @@ def load(path: str | Path) -> Run:
 
 
 def outcome(path: str | Path) -> RunOutcome:
-    """Read what a table of many runs needs of a run folder. Raise ValueError if it is not one, or is damaged."""
+    """Read what a table of many runs needs from a run folder. Raise ValueError if it is not one, or is damaged."""
     _refuse_script(Path(path))
     return _read(Path(path), "run.json", run_files.outcome)
 

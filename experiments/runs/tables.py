@@ -25,7 +25,7 @@ EXAMPLE = """size,colour,age,kind
 """The first rows of an example of a table, which show what a file looks like."""
 
 ANIMALS = {"cat": (5, 0.6), "dog": (8, 2), "horse": (24, 3)}
-"""The mean size and its standard deviation of each kind in the example."""
+"""The mean size of each kind in the example, and its standard deviation."""
 COLOURS = ("red", "blue", "grey")
 
 
@@ -102,7 +102,7 @@ def first_run(name: str, label: str = "", regression: bool | None = None, missin
     )
     parts = [f"a batch of {batch}"] * (batch != begun.batch)
     parts += [f"{workers} worker{'s' * (workers != 1)}"] * (workers != begun.workers)
-    why = f"{' and '.join(parts)}, since {training:,} rows are trained on" if parts else ""
+    why = f"{' and '.join(parts)}, since there are {training:,} rows to train on" if parts else ""
     experiment = begun.change(workers=workers, batch=batch)
     predicts = _predicts(table, label, because, samples)
     return FirstRun(experiment, rows, _spread(samples), predicts, samples.features, samples.notes, why)

@@ -453,7 +453,7 @@ def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
 
 
 def default_rate(algorithm: str, workload: str, data: Mapping[str, Any], workers: int) -> dict[str, float]:
-    """Return the default learning rate of the algorithm on the workload, or {} if it is the algorithm's own.
+    """Return the default learning rate of the algorithm on the workload, or {} if the default in its Settings applies.
 
     It depends on the model and the loss in `data`, the workload's settings; missing ones are at their defaults.
     """

@@ -134,7 +134,7 @@ def _timed(name: str, ranks: int, nbytes: float, network: Network) -> tuple[floa
 
 
 def _simulated(name: str, ranks: int, nbytes: float, network: Network, pieces: int) -> tuple[float, float]:
-    """Time an all-reduce of `pieces` numbers on links that are slowed by as much as the vector is shortened."""
+    """Return time and bytes as `_timed` does, from a vector of only `pieces` numbers on proportionally slower links."""
     factor = nbytes / (ITEM * pieces)
     slowed = _links(
         network, lambda link: replace(link, bandwidth=link.bandwidth / factor, per_byte=link.per_byte * factor)

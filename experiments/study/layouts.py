@@ -34,7 +34,7 @@ SLOW_WHEN_FULL = (
     "each step."
 )
 MIXTURE = (
-    "Outside the data: the constants were fitted to models without experts. Expect errors of a third and more. Tokens "
+    "Outside the data: the constants were fitted to models without experts. Expect errors of a third or more. Tokens "
     "are assumed to be spread evenly over the experts, and messages to experts not to overlap with computation."
 )
 PARTS = {
@@ -102,7 +102,7 @@ def find_layouts(request: Request) -> LayoutAnswer:
     name = next(name for name in GPUS if GPUS[name] is gpu)
     per_node = min(request.per_node, request.gpus)
     if request.gpus > per_node and request.gpus % per_node:
-        raise ValueError(f"{request.gpus} GPUs do not fill nodes of {per_node}; give a multiple of it.")
+        raise ValueError(f"{request.gpus} GPUs do not fill nodes of {per_node}; use a multiple of that.")
     each = read_network(request.network) if request.network else gpu.network / gpu.per_node
     gpu = replace(gpu, per_node=per_node, network=each * per_node)
     if request.precision not in ("bf16", "fp8"):

@@ -10,7 +10,7 @@ from theory.planner.step_time import utilisation
 ERROR = "Nine of ten published runs were within 8 % of what a fit to other models predicts"
 SPLIT = ", and all 13 that split their model within 13 % of the prediction"
 UNSEEN = {"median error": "2.9 %", "nine of ten within": "8 %", "within 20 %": "96 %"}
-"""The errors on each model by a fit to the others, which takes minutes; a slow test computes them."""
+"""The errors on each model when fitted to the others. Computing them takes minutes; a slow test does so."""
 
 
 class Dot(NamedTuple):

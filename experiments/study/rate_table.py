@@ -117,7 +117,7 @@ def experiment_of(name: str, workload: str, model: str, workers: int = FEW) -> E
 
 
 def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
-    """Return the line of an experiment at its defaults: its rates with that many workers, with fewer and with more."""
+    """Return the table's line for an experiment at its defaults: its rates with that many workers, fewer, and more."""
     search = Search(experiment, seeds)
     best = search.best(START)
     loss = search.loss(best)
@@ -150,7 +150,7 @@ def more(experiment: Experiment) -> list[Experiment]:
 
 
 def with_workers(experiment: Experiment, numbers: Iterable[int]) -> list[Experiment]:
-    """Return a copy of the experiment for each number of workers, of `numbers`, that it can run with."""
+    """Return a copy of the experiment for each number of workers in `numbers` with which it can run."""
     able = []
     for number in numbers:
         try:

@@ -56,7 +56,7 @@ SETTINGS = {
     ),
     "cap": (
         "At most in flight on a rank",
-        "most micro-batches between forward and backward on a rank: fewer need less memory, but leave it idle",
+        "most micro-batches between forward and backward on a rank: fewer need less memory, but leave the rank idle",
     ),
     "recompute": (
         "Repeat forwards",

@@ -20,13 +20,12 @@ MAX_RUNS = 10_000  # limit for one sweep
 LOOK = 0.02  # s between two looks at the pool
 AHEAD = 2  # jobs that wait in the pool, so that no process waits for one
 OnProgress = Callable[[int, int, Progress | None], None]
-"""Called with how many runs have ended, of how many, and the progress of the one under way; None if there are several.
-"""
+"""Called with the number of ended runs, the number of all runs, and the current run's progress; None if several run."""
 
 
 class Ended(NamedTuple):
-    """A run of a sweep that has ended: its place in the grid, its folder, and, if that is not below the folder of runs,
-    a sentence about it.
+    """A run of a sweep that has ended, its place in the grid, and its folder. `trouble` is a sentence if it was stored
+    outside the folder of runs.
     """
 
     place: int
