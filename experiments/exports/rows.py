@@ -41,7 +41,7 @@ def rows(outcomes: Sequence[RunOutcome], folders: Sequence[Path]) -> list[dict[s
 
 
 def write_rows(outcomes: Sequence[RunOutcome], folders: Sequence[Path], file: Path) -> None:
-    """Write the rows to `file`, whose suffix says how. Raise OSError if that fails."""
+    """Write the rows to `file` in the format that its suffix names. Raise OSError if that fails."""
     import pyarrow as pa
 
     found, out = rows(outcomes, folders), io.BytesIO()
@@ -63,7 +63,7 @@ def write_rows(outcomes: Sequence[RunOutcome], folders: Sequence[Path], file: Pa
 
 
 def _column(values: list[Any]) -> Any:
-    """Return the values as an Arrow array: numbers or truths where all known ones are, else text."""
+    """Return the values as an Arrow array: numbers or booleans if all known values are such, else text."""
     import pyarrow as pa
 
     known = [value for value in values if value is not None]

@@ -22,14 +22,14 @@ LEFT, TOP, BOTTOM = 130, 58, 64  # px of margin around a map
 
 
 class Place(NamedTuple):
-    """The runs at one place of a sweep, which differ only in their seed: the values of the axes, and their losses."""
+    """Runs of a sweep that differ only in their seed: their values on the axes, and their losses."""
 
     values: tuple[Any, ...]
     loss: SeedFigure
 
 
 def sweep_svg(outcomes: Sequence[RunOutcome], axes: Sequence[str], lines: bool = True) -> str:
-    """Return the SVG file's text for runs over these axes; without `lines`, runs are points, as those of a range are.
+    """Return the SVG file's text for runs over these axes. Without `lines`, runs are points without lines between them.
 
     Runs that diverged are left out. Raise ValueError if no axis has numbers.
     """
@@ -67,7 +67,7 @@ def _places(outcomes: Sequence[RunOutcome], axes: Sequence[str]) -> list[Place]:
 
 
 def _series(places: Sequence[Place], across: int, other: tuple, number: int, axes: Sequence[str], line: bool) -> Series:
-    """Return the places whose other axes have the values `other`, or all if that is (), by their value across."""
+    """Return a series over axis `across`: the places whose other axes have the values `other`, or all if it is ()."""
     some = sorted(
         (p for p in places if not other or _without(p.values, across) == other), key=lambda place: place.values[across]
     )
@@ -87,7 +87,7 @@ def _series(places: Sequence[Place], across: int, other: tuple, number: int, axe
 
 
 def _heat_map(places: Sequence[Place], axes: Sequence[str]) -> str:
-    """Return a map with a cell for every pair of values: the mean loss, deeper where it is lower."""
+    """Return a map with a cell for every pair of values: the mean loss, darker where it is lower."""
     loss: Mapping[tuple, float | None] = {place.values: place.loss.mean for place in places}
     columns, rows = (sorted({place.values[n] for place in places}) for n in (0, 1))
     known = [math.log(value) for value in loss.values() if value]

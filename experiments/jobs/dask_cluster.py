@@ -59,7 +59,9 @@ def mapping(address: str) -> Iterator[Callable[[Callable, Iterable], Iterator]]:
     try:
         client, local = connect(address)
     except OSError as error:
-        raise ValueError(f"the Dask scheduler at {address} does not answer ({type(error).__name__}).") from None
+        raise ValueError(
+            f"the Dask scheduler at {address} does not answer ({type(error).__name__}); check that it runs."
+        ) from None
     try:
         here = source_version()
         for worker, version in client.run(dask_job.version).items():
@@ -134,7 +136,7 @@ class DaskCluster:
         return len(self.workers) + 1
 
     def child(self, selector: selectors.BaseSelector) -> "DaskChild":
-        """Return a job to be. Raise OSError if the cluster cannot be reached."""
+        """Return a job that has not begun. Raise OSError if the cluster cannot be reached."""
         if self.trouble:
             raise OSError(self.trouble)
         return DaskChild(self, selector)
@@ -176,7 +178,7 @@ class DaskCluster:
                 looked = time.monotonic()
 
     def _look(self) -> None:
-        """Connect if that is necessary, see which workers there are, and restart those that did not stop a job."""
+        """Connect if necessary, update the list of workers, and restart those that did not stop a job."""
         try:
             if self._client is None or self._client.status != "running":
                 self._connect()
@@ -239,7 +241,7 @@ class DaskCluster:
         if isinstance(error, ModuleNotFoundError):
             return f"a Dask worker has no module {error.name}; install Lockstep where the workers run."
         if isinstance(error, ValueError | OSError):
-            return f"its result did not arrive whole: {error}"
+            return f"its result could not be received or stored: {error}"
         return self._unreachable(error)
 
     def _unreachable(self, error: Exception) -> str:
@@ -312,7 +314,7 @@ class DaskChild:
         self.cluster.stop(self, by_force=False)
 
     def kill(self) -> None:
-        """Give up the job; its worker has some seconds to stop it before its process is restarted."""
+        """Give up the job. Its worker process is restarted unless it stops the job within some seconds."""
         if self._code is None:
             self._code = -signal.SIGKILL
             self.cluster.stop(self, by_force=True)
@@ -331,7 +333,7 @@ class DaskChild:
         return self._code or 0
 
     def last_words(self) -> str:
-        """Return "": what a job has to say arrives as a status line."""
+        """Return "": all messages of a job are status lines."""
         return ""
 
     # called by the cluster's threads

@@ -41,7 +41,7 @@ from kernels import compiling
 COMMAND = (sys.executable, "-u", "-m", "experiments.jobs.worker")
 KEPT = 1000  # finished jobs that are remembered
 POLITE = 60.0  # s for a stopped job to store what it recorded; a busy machine took more than 10
-UNSTORED = "what was recorded could not be stored in time"
+UNSTORED = "the recorded data could not be stored in time"
 
 
 class Pool:
@@ -108,8 +108,8 @@ class Pool:
         """
         if isinstance(work, Experiment) and work.files:
             raise ValueError(
-                f"the experiment gives a {work.files[0]}, and readers may not name files of this machine; "
-                "its owner may, on the command line."
+                f"the experiment gives a {work.files[0]}, but pages may not name files of this machine; "
+                "run it on the command line."
             )
         name, version, far = work.key(), source_version(), self.dask is not None and may_leave(work)
         folder = self._stored(work, version)
@@ -262,7 +262,7 @@ class Pool:
         return taken < (self.dask.slots if job.far and self.dask else self.slots)
 
     def _child(self, job: Job) -> Child | DaskChild:
-        """Return what will do the job. Raise OSError if there is nothing."""
+        """Return the process or Dask job that will do the job. Raise OSError if it cannot be started."""
         if job.far and self.dask:
             return self.dask.child(self._selector)
         return self._spare.take(job.version) or Child(self.command, self._selector)
@@ -314,7 +314,7 @@ class Pool:
         now = time.monotonic()
         for job in self._running:
             if job.child.flooded:
-                self._kill(job, "it wrote more than can be read", "limit")
+                self._kill(job, "it wrote a line that is too long to read", "limit")
             elif now >= job.deadline:
                 self._kill(job, f"it took longer than {self.wall:g} s; use fewer steps or workers", "limit")
         for owner in [owner for owner, until in self._owners.items() if now >= until]:

@@ -34,7 +34,7 @@ KINDS = {
 }
 """Kinds of jobs, and the modules whose function `perform` does them."""
 NEXT = "experiments.learning.record"
-"""The module with `spec(run)`, the job whose result readers of a finished run look at next."""
+"""The module whose `spec(run)` returns the job to do after a run, since readers look at its result next."""
 RECORDING = "experiments.learning.recording"
 """The module with `record(experiment, on_progress, stop)`, which returns a run and its Recording or None."""
 SOON = 5.0  # s; a run that took longer and was not recorded is not replayed until a reader asks for it

@@ -86,7 +86,9 @@ def spec(run: Run) -> JobSpec:
             "this run ended early, but a replay would train past that point; let a run finish to see how it learns."
         )
     if e.files:
-        raise ValueError(f"the experiment uses a {e.files[0]}, which cannot run on a page; use the command line.")
+        raise ValueError(
+            f"the experiment uses a {e.files[0]} of this machine, which pages may not read; use the command line."
+        )
     return JobSpec("learning", {"experiment": e.json(), "digest": run.summary["digest"], "format": FORMAT})
 
 

@@ -148,7 +148,7 @@ def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[l
 
 
 def _until(path: list[Row], blown: float) -> float:
-    """Return the time at which the path leaves the picture, but not before it has the two places that a plane needs."""
+    """Return `blown` or, if the path has a single place by then, the time of its next one: a plane needs two."""
     first = {place for _, seconds, place in path if seconds <= blown}
     if len(first) > 1:
         return blown

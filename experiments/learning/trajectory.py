@@ -101,7 +101,7 @@ class WatchedTask:
         return self._task.portion(w, indices)
 
     def descend(self, shared, *args, **kwargs) -> None:
-        """Record the shared model as this rank begins a mini-batch on it, and take its steps."""
+        """Record the shared model at the start of a mini-batch, and take the steps of that mini-batch."""
         self.see(GRADIENT, shared.vector)
         self._task.descend(shared, *args, **kwargs)
 

@@ -61,7 +61,7 @@ def edges(n: int) -> np.ndarray:
 
 
 def positive(arguments: Callable, *which: int) -> Callable:
-    """Return the function `arguments` with the arguments `which` squared."""
+    """Return a function that builds `arguments` and squares those at the positions `which`."""
 
     def built(rng, n):
         args = list(arguments(rng, n))

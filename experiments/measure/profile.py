@@ -23,7 +23,7 @@ PASSES = 100
 def measure_profile(
     workload, batch: tuple, passes: Iterable = range(PASSES), clock: Callable = perf_counter
 ) -> Profile:
-    """Measure each layer on this machine: medians over `passes` of `batch`, which comes from workload.batch.
+    """Measure each layer on this machine, and return medians over `passes`; `batch` comes from workload.batch.
 
     Raise ValueError for a workload without layers.
     """
@@ -46,7 +46,7 @@ def _medians(rows: Iterable[list[float]]) -> list[float]:
 
 
 class Layers:
-    """A workload split into single layers. `activations`, the bytes that each passes on, are known after a pass."""
+    """A workload split into single layers. `activations` are the bytes of their outputs, known after a pass."""
 
     def __init__(self, workload):
         self.parts = workload.split(workload.depth)

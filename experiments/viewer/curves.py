@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 def window(runs: Sequence[Run]) -> float:
-    """Return the number of a worker's steps over which a chart averages the losses of all its runs."""
+    """Return the number of steps per worker over which a chart of these runs averages losses."""
     return max((_steps(run) / SMOOTH for run in runs), default=0.0)
 
 

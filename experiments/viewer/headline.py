@@ -27,7 +27,7 @@ ALIKE = 0.05  # difference of two ranks' shares up to which one sentence holds f
 
 
 def headline(run: Run) -> str:
-    """Return the sentence, with the shares of `run.summary`, which exclude servers; "" for a run without spans."""
+    """Return the sentence on the workers' time, with the shares of `run.summary`; "" for a run without spans."""
     shares = doing.shares(run)
     known = {kind: shares[kind] for kind in DOES if shares.get(kind, 0.0) >= HARDLY}
     if not known or run.trace.ranks <= run.experiment.servers:

@@ -47,7 +47,7 @@ class Look:
 
 
 def guess(rows: Rows) -> Look:
-    """Guess how to plot rows without a declared look.
+    """Return a guess at how to plot rows that have no declared look.
 
     The shortest prefix of columns that distinguishes all rows is taken as the varied settings, the next numeric column
     as the outcome. If only x varies, further numeric columns with an overlapping range are plotted with it, assuming

@@ -32,7 +32,7 @@ class AreaStyle(NamedTuple):
 DOING: dict[str, AreaStyle] = {
     "compute": AreaStyle("#56B4E9", 1.0, "", "gradients, forward and backward passes", DARK),
     "update": AreaStyle("#009E73", 1.0, "\\", "optimizer and averaging arithmetic", LIGHT),
-    "communicate": AreaStyle("#E69F00", 0.62, ".", "moving a message it needs now", DARK),
+    "communicate": AreaStyle("#E69F00", 0.62, ".", "moving a message the rank needs now", DARK),
     "wait": AreaStyle("#A7B0BA", 0.26, "", "blocked: another rank is not ready"),
     "idle": AreaStyle("#6B7480", 0.26, "x", "stopped: paused, lost or done"),
 }

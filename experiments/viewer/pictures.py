@@ -54,7 +54,7 @@ class Shown(AnyShown):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """All runs it stands for."""
+        """All runs that this one stands for, such as other seeds."""
         return self.run, *self.others
 
 

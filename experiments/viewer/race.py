@@ -61,7 +61,7 @@ def verdict(shown: Sequence[Shown], target: float) -> str:
         lowest = min(run.summary.get("best_held_out_loss") or math.inf for heat in heats(shown) for run in heat)
         return f"Neither reaches {goal}{tried}: the lowest loss of the two is {units.loss(lowest)}."
     if not times.any():
-        return f"No race: both begin at {goal} or below it, and no better than that is where one of them ends."
+        return f"No race: both begin at {goal} or below it, and one of them ends no better than that."
     return _of_many(shown, goal, times) if len(times) > 1 else _of_one(shown, target, goal)
 
 

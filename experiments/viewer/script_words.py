@@ -57,7 +57,7 @@ def _place(waits: list[WaitFor], seconds: float) -> str:
 
 
 def changes(was: ScriptExperiment, now: ScriptExperiment) -> list[str]:
-    """Describe how two experiments differ: "ranks 4 → 8", "rank 5 four times slower"."""
+    """Return phrases on how two experiments differ: "ranks 4 → 8", "rank 5 four times slower"."""
     found = ["another script"] if was.name != now.name else ["the script edited"] if was.source != now.source else []
     for name, label in LABELS.items():
         before, after = (_value(getattr(one, name)) for one in (was, now))

@@ -57,7 +57,7 @@ def lines(summary: Summary, notes: Sequence[str] = ()) -> list[tuple[str, str]]:
 
 def _per_step(summary: Summary) -> str:
     if not summary.steps:
-        return ", without a step of an optimizer"
+        return ", without an optimizer step"
     rest = "start-up and the first step" if summary.steps > 2 else "start-up"
     each = f"{units.seconds(summary.step_seconds)} each (median, without {rest})"
     return f", {units.count_with_noun(summary.steps, 'step')}, {each}"

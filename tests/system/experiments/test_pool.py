@@ -180,7 +180,7 @@ def test_a_diverged_run_is_finished_and_says_so(pool):
         ("is_killed", "killed from outside"),
         ("writes_nonsense", "wrote nonsense and went on"),
         ("ends_without_a_word", "code 3 and without a result. the last words"),
-        ("floods", "more than can be read"),
+        ("floods", "a line that is too long to read"),
         ("forges_a_result", "the true end"),
     ],
 )
