@@ -1,4 +1,4 @@
-"""`list`: every algorithm, compression and all-reduce, each with its idea."""
+"""`list`: every algorithm, compression and all-reduce, each with the idea behind it."""
 
 import json
 import re
@@ -17,7 +17,7 @@ ALL_REDUCES = "all-reduces"
 @click.command("list", short_help="List algorithms by family, compressions and all-reduces.")
 @click.option("--json", "as_json", is_flag=True, help="print the catalogue as JSON")
 def list_command(as_json: bool) -> None:
-    """List all algorithms by family, all compressions and all all-reduces, each with its idea."""
+    """List all algorithms by family, all compressions and all all-reduces, each with the idea behind it."""
     entries = [*ALGORITHMS.values(), *COMPRESSIONS.values()]
     if as_json:
         rows = [

@@ -32,7 +32,7 @@ from theory.profile import Profile, save
     "--passes",
     default=100,
     type=click.IntRange(1, 10**6),
-    help="number of passes, of which the median is taken [default 100]",
+    help="number of passes; times are their medians [default 100]",
 )
 def profile_command(workload: str, out: str | None, passes: int, **given: Any) -> None:
     """Show what each layer of a model costs: forward, backward, its output's size, and its weights.

@@ -25,7 +25,7 @@ BEST = "best"  # learning rate at which the experiment's final loss is lowest
 
 
 def stoppable() -> AbstractContextManager[Callable[[], bool]]:
-    """Return a context whose value returns True once Ctrl-C was pressed; a second Ctrl-C interrupts at once."""
+    """Return a context that yields a function, which returns True after Ctrl-C. A second Ctrl-C interrupts at once."""
     from cluster.real.signals import catch_signals, stop_signals
 
     return catch_signals(*stop_signals())

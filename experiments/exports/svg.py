@@ -76,7 +76,7 @@ def _plot(picture: Picture, name: str, clip: str):
 
 
 def _scale(axis: Axis, start: float, end: float):
-    """Return the function from an axis's values to px; on a logarithmic axis, NaN where there is no logarithm."""
+    """Return a function that converts values of an axis to px. On a logarithmic axis, negative values become NaN."""
     place = np.log10 if axis.log else np.asarray
     low, high = (float(place(value)) for value in (axis.least, axis.most))
     return lambda values: start + (place(values) - low) / ((high - low) or 1.0) * (end - start)

@@ -18,7 +18,7 @@ Status = Literal["queued", "running", "finished", "failed", "cancelled"]
 FOREVER = float("inf")
 UNRECORDED = "stopped before anything was recorded"
 ENDS: dict[str, Status] = {"finished": "finished", "diverged": "finished", "cancelled": "cancelled"}
-"""The status of a job, by that of its run; of any other run it is "failed"."""
+"""The status of a job, by the status of its run. If a run has any other status, its job is "failed"."""
 
 
 @dataclass(frozen=True)

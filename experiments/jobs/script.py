@@ -129,9 +129,7 @@ def _shorten(run: ScriptRun) -> ScriptRun:
     lines, half = run.printed, KEPT_LINES // 2
     if len(lines) <= KEPT_LINES:
         return run
-    note = (
-        f"ranks printed {units.count(len(lines))} lines, of which the first and the last {units.count(half)} are kept"
-    )
+    note = f"ranks printed {units.count(len(lines))} lines; only the first and the last {units.count(half)} are kept"
     return replace(run, printed=(*lines[:half], *lines[-half:]), notes=(*run.notes, note))
 
 

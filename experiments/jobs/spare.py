@@ -9,7 +9,7 @@ from experiments.runs.summary import source_version
 
 
 class Spare:
-    """At most one process of `command`, started once it is `wanted`. Only the selector's thread may use it."""
+    """At most one process of `command`, started in advance once `wanted`. Only the selector's thread may use it."""
 
     def __init__(self, command: Sequence[str], selector: selectors.BaseSelector):
         self.command, self.selector, self.wanted = tuple(command), selector, False

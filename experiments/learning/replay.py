@@ -109,7 +109,7 @@ Row = tuple[int, float, int]  # rank, or the number of ranks for the model; seco
 
 
 def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Row]:
-    """Return the rows of the workers' models and of the shipped model, unless several ranks report replicas of it."""
+    """Return the rows of the workers' models and, unless several ranks report replicas, of the shipped model."""
     training = {one.rank for one in trajectory.sightings if one.what == GRADIENT}
     rows = [
         (one.rank, one.seconds, one.place)
@@ -165,6 +165,6 @@ def _blown(run: Run) -> float:
 
 
 def _cells(workload: Workload) -> int:
-    """Return how often to evaluate the workload for the ground; 0 if a single evaluation takes too long."""
+    """Return how many times to evaluate the workload for the ground; 0 if a single evaluation takes too long."""
     work = forward_flops(workload) * max(1, workload.held_out_samples)
     return 0 if work * COARSE > TOO_MUCH else int(np.clip(WORK / work, COARSE, CELLS))

@@ -96,7 +96,7 @@ KERNELS = {
 """All kernels, by family, with the titles in their files."""
 
 PRESETS: dict[str, Mapping[str, Any]] = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS}
-"""The presets of each field of an experiment, by name, each with its `source`; None has no effect."""
+"""The presets of each field of an experiment, by name, each with its `source`. A preset of None has no effect."""
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "compression": ("none", *COMPRESSIONS),

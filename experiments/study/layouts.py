@@ -1,4 +1,4 @@
-"""The best layouts for training a language model on a cluster, with their times, memory and what holds them back.
+"""The best layouts for training a language model on a cluster, with their times, memory and bottlenecks.
 
     answer = find_layouts(Request("llama-3-70b", gpus=64, batch="4M-tokens"))
     answer.found        the layouts that fit, the fastest first (theory.planner.search.Found)
@@ -282,7 +282,7 @@ def parts_of(time: StepTime, i: int) -> dict[str, float]:
 
 
 def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | None = None) -> list[str]:
-    """Return sentences about the best layout: its error, its plateau, the next best, and the cost of `tokens`."""
+    """Return sentences about the best layout: its error, its equals, the next best, and the cost of `tokens`."""
     found, told = answer.found, list(answer.notes)
     if not len(found):
         return [*told, _too_large(answer)]

@@ -151,4 +151,4 @@ CANVAS = {
     "memory": HOLDING["gradients"][0],
     "learned": {"right": RUNS[0].colour, "loss": RUNS[1].colour},
 }
-"""Colours that canvases use whatever they show; "right" is the accuracy, and all others come with the frame."""
+"""Colours that canvases use whatever they show; "right" is for the accuracy. The frame brings all other colours."""

@@ -108,7 +108,7 @@ def _took(times: np.ndarray) -> str:
 
 
 def _times(shown: Sequence[Shown], target: float) -> np.ndarray:
-    """Return the arrivals of both in each heat, s: (seeds, 2), NaN where one does not arrive."""
+    """Return when both runs of each heat arrive, in s: (seeds, 2), NaN where a run does not arrive."""
     return np.array([[curves.time_to_loss(run, target) for run in heat] for heat in heats(shown)])
 
 
@@ -135,7 +135,7 @@ def _longer(first: Arrival, second: Arrival) -> str:
 
 
 def picture(shown: Sequence[Shown], target: float) -> Picture:
-    """Return both runs' losses over time with a line at the finish; its low loss needs a logarithmic axis."""
+    """Return a picture of both runs' losses over time, with a line at the finish and a logarithmic loss axis."""
     most = max(run.summary["seconds"] for heat in heats(shown) for run in heat)
     drawn = pictures.loss(list(shown), "seconds", True, most)
     unit = most / drawn.x.most

@@ -61,7 +61,7 @@ def cluster(name: str) -> str:
 
 
 def actual_cluster(e: Experiment, gpus: int | None = None) -> str:
-    """Return the real cluster that a run on `gpus` GPUs had or, if `gpus` is None, that `e` asks for."""
+    """Return a phrase for the real cluster of a run on `gpus` GPUs or, if `gpus` is None, the one that `e` asks for."""
     if gpus == 0:
         return "real processes on the CPU, since there are no GPUs here"
     if gpus is not None and gpus < e.ranks:
