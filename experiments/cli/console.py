@@ -166,7 +166,7 @@ HELP = ["--help", "-h"]
 
 
 class ByPurpose(click.Group):
-    """A command group whose help lists some commands to start with, then all by purpose, with full descriptions."""
+    """A command group whose help lists some commands to start with, then describes all commands, by purpose."""
 
     def __init__(self, *args, purposes: Mapping[str, Sequence[click.Command]], start: Sequence[tuple] = (), **kwargs):
         super().__init__(*args, **kwargs)

@@ -19,7 +19,7 @@ OFTEN = 0.2  # s between two updates of a bar in a notebook
 
 
 class Bar:
-    """A progress bar for runs. Use it as a context manager, and call it with each progress."""
+    """A progress bar for runs. Use it as a context manager, and call it with each progress report."""
 
     def __init__(self, title: str):
         self.title, self._began, self._told, self._text = title, time.monotonic(), -EVERY, title
@@ -52,7 +52,7 @@ class Bar:
             self._show(text, progress.fraction, waited)
 
     def count(self, done: int, count: int, share: float = 0.0) -> None:
-        """Show which of `count` runs is in progress, and runs per second; `share` of that run, 0 to 1, is done."""
+        """Show which of `count` runs is in progress, the `share` of it that is done (0 to 1), and runs per second."""
         waited = time.monotonic() - self._began
         if waited < PATIENCE or not count:
             return

@@ -262,7 +262,7 @@ class Pool:
         return taken < (self.dask.slots if job.far and self.dask else self.slots)
 
     def _child(self, job: Job) -> Child | DaskChild:
-        """Return the process or Dask job that will do the job. Raise OSError if it cannot be started."""
+        """Return the process or Dask job that will do `job`. Raise OSError if it cannot be started."""
         if job.far and self.dask:
             return self.dask.child(self._selector)
         return self._spare.take(job.version) or Child(self.command, self._selector)

@@ -28,7 +28,7 @@ def trained_on(run: Run) -> list[str]:
 
 
 def explain_stop(run: Run) -> str:
-    """Return a sentence on the step and time at which somebody stopped the run; "" if nobody did."""
+    """Return a sentence on the step and time at which the run was stopped; "" if it was not."""
     if run.status != "cancelled":
         return ""
     if not run.summary["steps"]:

@@ -80,7 +80,7 @@ def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, 
 
 
 def digest(run: Run) -> str:
-    """Return 16 hexadecimal digits of the whole run: equal if two runs are bitwise identical and equally fast.
+    """Return a digest of the run, 16 hexadecimal digits: equal if two runs are bitwise identical and equally fast.
 
     It covers losses and evaluations with their times on the run's clock, so a faster network changes it. The hash of
     the final model alone is `weights` in the summary.

@@ -494,7 +494,7 @@ def coding_settings(compression: str) -> type[Knobs]:
 
 
 def _effective(made: Knobs, start: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the values of these knobs as in JSON, with those that have no effect at their defaults."""
+    """Return the values of these knobs as in JSON; a knob that has no effect has its default."""
     kind, values = type(made), made.model_dump(mode="json")
     defaults = kind(**(start or {})).model_dump(mode="json")
     return {n: value if in_force(kind, n, values) else defaults[n] for n, value in values.items()}

@@ -82,7 +82,7 @@ def _told(seconds: np.ndarray, percent: np.ndarray) -> str:
     if len(seconds) == 1:
         return mean
     low, middle, high = (units.percent(value / 100) for value in np.quantile(percent, (0, 0.5, 1)))
-    return f"{mean} on average, {low} at least, {middle} in the median, {high} at most"
+    return f"{mean} on average, {low} at least, {middle} at the median, {high} at most"
 
 
 def _groups(names: list[str]) -> list[slice]:

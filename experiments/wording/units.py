@@ -28,7 +28,7 @@ def plus_minus(value: float, error: float | None, alone: Callable[[float], str],
 
 
 def common_decimals(errors: Iterable[float | None]) -> int | None:
-    """Return the fewest decimals with which each error has a significant digit, and one has two; None without errors.
+    """Return the fewest decimals that give each error a significant digit, and one error two; None without errors.
 
     >>> common_decimals([1.02, 0.98])
     1

@@ -249,7 +249,7 @@ def test_hundreds_of_ranks_are_drawn_in_groups(made):
     assert len(charts.traffic(shown).data[0].y) == charts.RANKS
     bars = charts.shares(shown)
     assert len(bars.ranks) == len(bars.parts[0].values) == 16 and "mean of" in bars.title
-    assert "at least" in bars.parts[0].words[0] and "in the median" in bars.parts[0].words[0]
+    assert "at least" in bars.parts[0].words[0] and "at the median" in bars.parts[0].words[0]
     assert len(charts.topology(shown).data[-1].x) == charts.RANKS
     assert len(charts.memory(shown).ranks) == len(charts.memory(shown).parts[0].values) == 16
 
