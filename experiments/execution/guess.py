@@ -145,7 +145,7 @@ def _pictures(workload: Supervised, x: np.ndarray) -> np.ndarray:
 
 
 def _boundary(workload: Supervised, ask: Sequence[Callable[[np.ndarray], np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cells and the box of a grid around the training points."""
+    """Return a grid around the training points: its cells and its box."""
     low, high = workload.x.min(0), workload.x.max(0)
     (left, bottom), (right, top) = low - AROUND * (high - low), high + AROUND * (high - low)
     u, v = np.meshgrid(np.linspace(left, right, GRID), np.linspace(bottom, top, GRID))

@@ -159,7 +159,7 @@ def totals(run: Run) -> str:
 
 
 def totals_of(trace: Trace, causes: Causes, names: Sequence[str], counted: np.ndarray | None = None) -> str:
-    """Return `totals` for any trace, followed by the ranks that others still wait for at the end.
+    """Return the sentence of `totals` for any trace, and one on the ranks that others still wait for at the end.
 
     `counted` is a mask of the spans that count, such as those after the first step; without it, all count.
     """
