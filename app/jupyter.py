@@ -10,7 +10,7 @@ from typing import Any
 
 
 def server() -> dict[str, Any]:
-    """Return jupyter-server-proxy's description of how to start the workbench; it fills in what is in braces."""
+    """Return jupyter-server-proxy's description of how to start the workbench; the proxy fills in the braces."""
     options = {"address": "127.0.0.1", "port": "{port}", "headless": "true", "baseUrlPath": "{base_url}lockstep"}
     return {
         "command": [sys.executable, "-m", "app", *(w for k, v in options.items() for w in (f"--server.{k}", v))],

@@ -82,11 +82,11 @@ def _all_reduce(work: JobSpec) -> None:
     st.dataframe(
         frame(collectives.rows(costs)), hide_index=True,
         column_config={
-            "rounds": st.column_config.Column(help="Messages that must follow one another."),
+            "rounds": st.column_config.Column(help="Number of messages that must follow one another."),
             "sent": st.column_config.Column(help="Bytes sent by the busiest rank."),
             "latency": st.column_config.Column(help="Share of the time that zero latency would save."),
             "bus bandwidth": st.column_config.Column(
-                help="2 (ranks - 1) / ranks of the vector per time, as in nccl-tests. Compare it with the links."
+                help="2 (ranks - 1) / ranks of the bytes, per second, as in nccl-tests. Compare it with the links."
             ),
         },
     )  # fmt: skip

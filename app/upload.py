@@ -179,7 +179,7 @@ def _table(name: str) -> None:
 
 
 def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None:
-    """Draw what a first run predicts and its button; if it cannot start yet, draw why and return None."""
+    """Draw what a first run predicts, and its button; return the run, or None after drawing why it cannot start."""
     missing = st.session_state.get(f"missing-{name}", "refuse")
     try:
         first = _tried(name, label, estimated, missing)

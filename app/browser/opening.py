@@ -1,4 +1,4 @@
-"""Add to the page's first HTML its style, a curtain that opens once the page is complete, and scripts.
+"""Extend the page's first HTML with its style, scripts, and a curtain that opens once the page is complete.
 
 The scripts acknowledge clicks at once, close a phone's drawer, and more. The HTML also preloads the scripts of the
 page's parts, see assets.py.

@@ -35,7 +35,7 @@ WORTH = 1.2  # ratio, or its inverse, from which traffic is mentioned
 
 
 def between(before: Run, now: Run, other: str = BEFORE) -> str:
-    """Describe in sentences how `now` differs from `before`, which they call `other`; the last has no full stop.
+    """Return sentences on how `now` differs from `before`, named `other` in them; the last has no full stop.
 
     Both are judged by what was recorded: time on their own clocks, weights by their bits, held-out loss, bytes.
     """
@@ -115,7 +115,7 @@ def same_model(*runs: Run) -> bool:
 
 
 def same_to_rounding(before: Run, now: Run) -> bool:
-    """Return True if both trained identically up to rounding; not checked if their held-out losses look different."""
+    """Return True if both trained identically up to rounding; False if their held-out losses already look different."""
     losses = [run.summary.get("held_out_loss") for run in (before, now)]
     if None in losses or units.loss(losses[0]) != units.loss(losses[1]):
         return False
@@ -152,7 +152,7 @@ def only_the_clock(before: Run, now: Run) -> bool:
 
 
 def _clock(was: dict, has: dict) -> str:
-    """Describe how much longer or shorter the run took, per sample if the numbers of samples differ."""
+    """Describe how many times as long the run took and, if the numbers of samples differ, for how many samples."""
     longer, samples = _ratio(was.get("seconds"), has.get("seconds")), _ratio(was.get("samples"), has.get("samples"))
     if not longer:
         return ""

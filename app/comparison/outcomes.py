@@ -41,7 +41,7 @@ def _scaled(shown: list[Shown], stops: list[int]) -> None:
     loss = _common(shown)
     told = _scaling(shown, stops, loss)
     pictures = (
-        (charts.step_time, "Time per step", f"Until the next step of a worker begins.{_kind(shown)}"),
+        (charts.step_time, "Time per step", f"The time until a worker begins its next step.{_kind(shown)}"),
         (charts.speed_up, "Speed-up", "How many times as fast as the run with the fewest workers; dotted: ideal."),
         (charts.efficiency, "Efficiency", "Speed-up as a share of the ideal one."),
     )
@@ -53,13 +53,13 @@ def _scaled(shown: list[Shown], stops: list[int]) -> None:
 
 
 def _kind(shown: list[Shown]) -> str:
-    """Describe which kind of scaling these runs show; "" if workers do not divide the samples."""
+    """Name the kind of scaling of these runs; "" if all have as many workers, or if workers share every sample."""
     experiments = [one.run.experiment for one in shown]
     if experiments[0].method.shares_samples or len({e.workers for e in experiments}) == 1:
         return ""
     if len({global_batch(e) for e in experiments}) == 1:
-        return " All divide the same global batch: strong scaling."
-    return " Each worker has its batch: weak scaling."
+        return " All workers divide the same global batch: strong scaling."
+    return " Each worker keeps its own batch: weak scaling."
 
 
 def draw_map(
@@ -68,7 +68,7 @@ def draw_map(
     states: Sequence[JobState],
     opened: Callable[[Experiment], None],
 ) -> None:
-    """Draw a figure over the values of two settings; `states` are those of their runs, row by row.
+    """Draw a figure over the values of two settings; `states` are the states of the runs, row by row.
 
     opened(experiment) is called when the cell of a run is clicked.
     """
@@ -127,7 +127,7 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
 
 
 def sooner(times: float) -> str:
-    """Describe how much sooner the last run arrives than the first, which takes `times` times as long."""
+    """Describe a speed-up in words: how many times as fast or, if `times` is below 1, how many times as long."""
     if times >= 1:
         return f"they are {units.number(times)} times as fast"
     return f"they take {units.number(1 / times)} times as long"

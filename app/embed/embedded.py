@@ -37,7 +37,7 @@ def answer(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, int]:
     back = urlencode([pair for pair in pairs if pair[0] not in ("embed", "size")])
     try:
         if kind not in KINDS:
-            raise ValueError(f"there is no picture {kind[:40]!r} to embed; there are {', '.join(KINDS)}.")
+            raise ValueError(f"there is no picture {kind[:40]!r} to embed; choose one of {', '.join(KINDS)}.")
         title, body, frames = _schedule(dict(pairs)) if kind == "schedule" else _runs(kind, pairs)
     except TimeoutError:
         text = f'<meta http-equiv="refresh" content="{AGAIN}"><p role="status">This run is being made.</p>'
@@ -92,7 +92,7 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
 def _made(e: Experiment) -> str:
     """Return this run's folder, running it if needed. Raise TimeoutError while it runs, ValueError if it fails."""
     if e.cluster != "simulated":
-        raise ValueError("only runs of the simulated cluster are embedded; a link never starts processes or GPUs.")
+        raise ValueError("only runs on the simulated cluster can be embedded: a link never starts processes or GPUs.")
     pool, deadline = session.pool(), time.monotonic() + PATIENCE
     job = pool.submit(f"embed/{e.key()}", e)
     while (now := pool.state(job)).active:

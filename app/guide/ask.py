@@ -63,7 +63,7 @@ def following(key: str) -> None:
 
 
 def menu(key: str) -> None:
-    """Offer the questions in a menu where the path has no room; the chosen algorithm's own question comes first."""
+    """Offer the questions in a menu, where their list has no room; the chosen algorithm's own question comes first."""
     of_method = question_of(st.session_state.algorithm)
     st.menu_button(
         "Try a question", [of_method, *QUESTIONS] if of_method else QUESTIONS, key=key,
@@ -146,7 +146,7 @@ def show_answer(run: Run) -> None:
 
 
 def number_to_show() -> int:
-    """Return the serial number of the question or answer on the page, each of which has its own; 0 if there is none."""
+    """Return the serial number of the question on the page, or of the answer; 0 if there is neither."""
     state = st.session_state
     if _question():
         return state.question_number

@@ -159,9 +159,9 @@ def explain_no_waiting(now: Run, before: Run) -> str:
     waits = now.causes.training
     network = units.percents(waits.sum(axis=0).tolist())[NETWORK]  # in the digits of the timeline
     return (
-        f"In {units.seconds(now.experiment.seconds)} it processes {more} times as many samples as synchronous SGD with "
-        "the same slow worker, whose workers must also agree in every step whether time is up. Its held-out loss is "
-        f"then {run_figure_text(now, 'held_out_loss')}, and that of synchronous SGD "
+        f"In {units.seconds(now.experiment.seconds)} this run processes {more} times as many samples as synchronous "
+        "SGD with the same slow worker, whose workers must also agree in every step whether time is up. Its "
+        f"held-out loss is then {run_figure_text(now, 'held_out_loss')}, and that of synchronous SGD "
         f"{run_figure_text(before, 'held_out_loss')}. No worker waits for another: {network} of the remaining grey is "
         "the network, and the rest is the server, which handles one gradient at a time. The price is staleness: while "
         f"a gradient is computed, the model changes {stale} times on average, and at most "
@@ -180,7 +180,7 @@ def explain_lost_worker(now: Run, before: Run) -> str:
     name = rank_names(now.experiment, now.experiment.ranks)[rank]
     if they_train_on(now, before):
         updates = units.percent(now.summary["samples"] / before.summary["samples"])
-        return f"They train on without {name}, and process {updates} of the samples that all of them processed."
+        return f"They train on without {name}, and process {updates} of the samples that all workers would process."
     synchronous = ALGORITHMS[now.experiment.algorithm].family == "synchronous"
     why = (
         f"A synchronous step needs the gradient of every worker, and that of {name} never comes."

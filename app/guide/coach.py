@@ -22,7 +22,7 @@ STEPS = (
     CoachStep(
         "worker",
         "This is a worker",
-        "A machine with a copy of the model and its own share of the data. Its lane is its time.",
+        "A machine with a copy of the model and its own share of the data. Its lane shows how it spends its time.",
     ),
     CoachStep(
         "lanes",

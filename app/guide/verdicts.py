@@ -59,7 +59,7 @@ def _listen() -> None:
 
 
 def read(text: object) -> dict[str, bool | None]:
-    """Return the verdicts in `text`, without those on questions that no longer exist; {} if it is not such a document.
+    """Return the verdicts in `text`, without those on questions that no longer exist; {} if it holds no JSON object.
 
     A browser's storage can hold anything.
     """

@@ -235,7 +235,7 @@ def _roof(row: Row, peaks: Peaks) -> str:
         roof = f"the {units.flops(peaks.flops)}/s of a matrix product"
     else:
         roof = f"the {units.rate(bandwidth)} that loops without arithmetic move there"
-    return f"Its working set is {place}. Its roof, which only noise lets it exceed, is {roof}."
+    return f"Its working set is {place}. Its roof is {roof}; only noise can lift a measurement above it."
 
 
 def _spread(rows: list[Row], peaks: list[Peaks]) -> str:

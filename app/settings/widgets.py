@@ -60,7 +60,7 @@ def draw(one: Control, refused: str = "", on_change=None) -> None:
 
 
 def _take(name: str) -> None:
-    """Store the value of a widget that is about to be disabled; Streamlit would discard what it reports."""
+    """Keep the value of a widget that is about to be disabled; Streamlit would discard it."""
     st.session_state[name] = st.session_state[name]
 
 
@@ -74,7 +74,7 @@ def _typed(one: Control, value: float) -> float | int:
 
 
 def _offered(one: Control, value: Any) -> tuple:
-    """Return the options of a list, plus a value that came with a link; network and device also offer this machine's.
+    """Return the options of a list, plus a value from a link; networks and devices also include this machine's own.
 
     A real cluster offers its own, the simulated one the fitted ones.
     """

@@ -43,7 +43,7 @@ def show(chapter: Chapter) -> None:
 def _asked(sheet: Sheet) -> None:
     """Show the points of each mark, its hints one at a time, and the targets."""
     st.markdown("## What it is worth", anchors=False)
-    st.markdown(f"{sum(sheet.points.values())} points in all, for a score of 100:")
+    st.markdown(f"{sum(sheet.points.values())} points in all, scaled to a score of 100:")
     for number, (mark, points) in enumerate(sheet.points.items(), 1):
         with st.container(key=f"mark-{sheet.name}-{number}", horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{points} point{'s' * (points != 1)}**: {escape_markdown(mark)}", width="stretch")

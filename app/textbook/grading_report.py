@@ -39,7 +39,7 @@ def show(report: dict, key: str) -> None:
         st.caption("It printed")
         st.code(report["printed"], language=None, wrap_lines=True)
     hints = f" Hints taken: {', '.join(report['hints'])}." if report.get("hints") else ""
-    st.caption(f"Hidden cases of seed {report['seed']}, {units.seconds(report['seconds'])}.{hints}")
+    st.caption(f"Graded on the hidden cases of seed {report['seed']}, in {units.seconds(report['seconds'])}.{hints}")
 
 
 def _timelines(kept: dict[str, dict], key: str) -> None:
@@ -48,8 +48,8 @@ def _timelines(kept: dict[str, dict], key: str) -> None:
     st.markdown("### Your timeline and the textbook's" if both else "### Your timeline", anchors=False)
     if not both:
         st.caption(
-            "The textbook's appears next to it once you have earned every mark; until then, it would give away the "
-            "answer."
+            "The textbook's timeline appears next to yours once you have earned every mark; until then, it would "
+            "give away the answer."
         )
     for number, (whose, frame) in enumerate(_frames(kept).items()):
         st.caption(capital(whose))

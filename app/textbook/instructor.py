@@ -31,8 +31,8 @@ def page() -> None:
             _ask()
         else:
             st.info(
-                f"The pages for instructors are off: {instructor.SETTING} is not set on this server. It holds the "
-                "password that opens them.", icon=":material/lock:",
+                f"The pages for instructors are off: {instructor.SETTING} is not set on this server. Its "
+                "value is the password that opens them.", icon=":material/lock:",
             )  # fmt: skip
         return
     for section in hub.sections():
@@ -70,4 +70,4 @@ def _ask() -> None:
             time.sleep(DELAY)
     if right:
         st.rerun()
-    st.error("That is not the password. The administrator of this server has it.", icon=":material/lock:")
+    st.error("That is not the password. Ask the administrator of this server for it.", icon=":material/lock:")

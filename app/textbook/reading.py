@@ -60,8 +60,8 @@ def _figures(chapter: Chapter) -> None:
     unrecorded = [name for name in chapter.figures_on_page if name not in chapter.golden.figures]
     if len(unrecorded) == len(chapter.figures_on_page):
         st.info(
-            "No figure of this chapter is recorded yet; its questions are below, and "
-            f"`lockstep book run {chapter.name}` runs them.",
+            "No figure of this chapter is recorded yet. The questions of its figures are below; "
+            f"`lockstep book run {chapter.name}` runs the figures.",
             icon=":material/edit_note:",
         )
     links = [
@@ -106,7 +106,7 @@ def _contents(heads: list[str], opened: int) -> str:
     """Return the section headings: links as far as the text is open, and the others with a lock."""
     links = [f"- [{head}](#{references.heading_anchor(head)})" for head in heads[:opened]]
     closed = [f"- :material/lock: {head}" for head in heads[opened:]]
-    return "\n".join(links + closed + ["\n:small[Locked sections open with your predictions.]"] * bool(closed))
+    return "\n".join(links + closed + ["\n:small[Locked sections open as you make predictions.]"] * bool(closed))
 
 
 def block(chapter: Chapter, part: markup.Block, place: str, seen: Counter) -> None:
@@ -157,4 +157,4 @@ def _unrecorded(name: str, number: str, place: str) -> None:
     """Show the question of a figure that is not in the golden file."""
     with st.container(border=True, key=f"unrecorded-{place}-{name}"):
         figure.head(name, number, lessons.question(name))
-        st.caption(f"Not recorded yet: lockstep book golden {name.partition('.')[0]} does that.")
+        st.caption(f"Not recorded yet; run lockstep book golden {name.partition('.')[0]}.")

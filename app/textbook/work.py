@@ -73,7 +73,7 @@ def _bring() -> None:
     else:
         more = len(memory.document().answers) - before
         state.brought = (
-            f":green[:material/check:] Added: {more} {'answer' if more == 1 else 'answers'} more than before."
+            f":green[:material/check:] Merged: {more} {'answer' if more == 1 else 'answers'} more than before."
         )
 
 

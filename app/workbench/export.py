@@ -36,8 +36,8 @@ def share(e: Experiment, name: str) -> None:
         st.code(sharing.link(e, reported), language=None, wrap_lines=True)
         if urlsplit(sharing.here()).hostname in LOCAL:
             st.caption(
-                "This address works on this machine only. Anyone who runs Lockstep can put everything from the `?` on "
-                "behind the address of their own workbench."
+                "This address works on this machine only. Anyone who runs Lockstep can append the part from the `?` "
+                "onwards to the address of their own workbench."
             )
         st.caption(
             "The link includes axis, zoom, critical path, the selected wait, pinned runs with their colours, and "

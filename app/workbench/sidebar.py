@@ -31,7 +31,7 @@ def choose() -> tuple[Experiment | None, str]:
     actions = st.container(key="actions")
     algorithm.choose()
     if chosen.alone() and st.session_state.workers == 1:
-        st.caption("One worker: a sequential method trains on one.")
+        st.caption("One worker, because the method is sequential.")
     else:
         all_settings.draw_settings("workers")
     all_settings.draw_settings("network")

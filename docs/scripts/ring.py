@@ -16,7 +16,7 @@ left, right = (rank - 1) % size, (rank + 1) % size
 
 
 def exchange(part: torch.Tensor) -> torch.Tensor:
-    """Send a part to the right while another arrives from the left, and return the latter."""
+    """Send a part to the right while another arrives from the left; return the part that arrives."""
     arrived = torch.empty_like(part)
     sending = dist.isend(part, right)
     dist.recv(arrived, left)

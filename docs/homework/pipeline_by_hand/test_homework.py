@@ -31,7 +31,7 @@ def gradient(stage):
 
 
 def run_schedule(run, schedule, stages, within=lambda rank, call: call(), **machines):
-    """Return the outcome of `schedule` on all ranks, each in `within(rank, call)`. Fail if a gradient is missing."""
+    """Run `schedule` on each rank through `within(rank, call)`; return the outcome. Fail if a gradient is missing."""
     x, y = (tensor.chunk(COUNT) for tensor in draw())
     first = {"inputs": [part.clone().requires_grad_() for part in x]}  # so that all stages do the same work
     last = {"targets": list(y), "loss": loss}

@@ -19,7 +19,7 @@ READING, SIDE, MAIN = ".st-key-reader", "[data-testid=stSidebar]", "[data-testid
 def test_a_click_in_the_contents_goes_to_every_section_that_is_open_and_no_other_is_a_link(tab, address):
     page = tab(f"{address}/textbook?chapter=stragglers")
     side = page.locator(SIDE)
-    expect(side.get_by_text("Locked sections open with your predictions.")).to_be_visible()
+    expect(side.get_by_text("Locked sections open as you make predictions.")).to_be_visible()
     expect(side.get_by_role("link", name="How many?")).to_have_count(0)
     page.get_by_text("Show everything").click()
     expect(side.get_by_role("link", name="What to keep")).to_be_visible()

@@ -709,7 +709,7 @@ def test_a_student_sees_what_is_asked_takes_a_hint_and_is_told_what_shows_the_te
     expect(page.get_by_text("Hints taken: 2.1.")).to_be_visible()
     strips = page.locator("[class*=st-key-strip-solution-stragglers]")
     expect(strips.locator("canvas").first).to_be_visible()
-    expect(page.get_by_text("The textbook's appears next to it once you have earned every mark")).to_be_visible()
+    expect(page.get_by_text("The textbook's timeline appears next to yours once")).to_be_visible()
     with page.expect_response(lambda answer: "upload_file" in answer.url and answer.request.method == "PUT"):
         page.locator("input[type=file]").set_input_files(ROOT / "lessons" / "stragglers" / "solution.py")
     page.wait_for_timeout(1000)  # the page that came of the first file has a button, too, until this one has come
