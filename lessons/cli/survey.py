@@ -44,12 +44,12 @@ def survey(costs, family, workers, batch, model, layers, width, period, chunks, 
             refuse("applies to the table of costs; add --costs, or remove it.", *OF_THE_TABLE)
             return _sections(companion)
         if model:
-            refuse("is part of the model; leave out --model, or this.", *LIKE_A_STACK)
+            refuse("is part of the model; leave out --model, or this option.", *LIKE_A_STACK)
         priced = _find(companion.MODELS, model) if model else companion.Stack(layers, width)
         rows = companion.table(priced, cluster)
     families = dict.fromkeys(row["family"] for row in rows)
     if family and family not in families:
-        raise click.UsageError(f"there is no family {family[:40]!r}; there are {', '.join(families)}.")
+        raise click.UsageError(f"there is no family {family[:40]!r}; choose one of {', '.join(families)}.")
     rows = [row for row in rows if not family or row["family"] == family]
     if file:
         write_csv(rows, file)
@@ -74,7 +74,7 @@ def _find(models: Mapping[str, Any], name: str) -> Any:
     for known, model in models.items():
         if known.casefold() == name.casefold():
             return model
-    raise ValueError(f"there is no model {name[:40]!r}; there are {'; '.join(models)}.")
+    raise ValueError(f"there is no model {name[:40]!r}; choose one of {'; '.join(models)}.")
 
 
 def _symbols(symbols: dict[str, str]) -> None:

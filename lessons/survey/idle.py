@@ -12,7 +12,7 @@ from theory import schedules
 from theory.schedule_timing import simulate
 
 OTHERS = {"zb_auto": "zb_2p", "three_d": "1f1b"}
-"""The schedule of methods that do not train with the first one that they declare."""
+"""The schedule of each method that does not train with its first declared schedule."""
 
 
 def is_drained(name: str) -> bool:
@@ -22,7 +22,7 @@ def is_drained(name: str) -> bool:
 
 @cache
 def of_stages(name: str, work: tuple[float, ...], ranks: int, chunks: int) -> float | None:
-    """Return the share of the time that ranks idle on average; None if there is no schedule for these numbers.
+    """Return the average share of the time that ranks are idle; None if there is no schedule for these numbers.
 
     `work` is the time of each stage's forward pass, in any unit; I and W take as long. Messages take no time.
     """

@@ -50,7 +50,7 @@ class Stack:
         }
 
     def cut(self, stages: int, batch: float) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the symbols that depend on the stages and those that change: none, since all stages are alike."""
+        """Return two empty dicts: all stages are alike, so no symbol depends on them (see `UnequalLayers.cut`)."""
         return {}, {}
 
 
@@ -92,7 +92,7 @@ class UnequalLayers:
         }
 
     def cut(self, stages: int, batch: float) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the symbols that depend on the stages, and those that change where only the largest stage counts.
+        """Return values for symbols that depend on the stages, and others to use where only the largest stage counts.
 
         The latter describe a model whose stages are all as large as the largest. Raise ValueError if there are more
         stages than layers.

@@ -96,7 +96,7 @@ def _priced(name: str, of: costs.Costs, model: Model, cluster: Cluster) -> Row:
 
 
 def _with_stages(name: str, symbols: dict[str, float], model: Model, batch: float) -> tuple[dict, dict]:
-    """Return the symbols with those of the stages, and those that change for the largest stage (see `cut`).
+    """Return the symbols with those of the stages added, and the values for the largest stage (see `cut`).
 
     If there are more stages than layers, S is missing, and nothing changes.
     """
@@ -108,7 +108,7 @@ def _with_stages(name: str, symbols: dict[str, float], model: Model, batch: floa
 
 
 UNEQUAL = (
-    " Its stages differ: how long pipelines idle is simulated, and no stage takes more memory than the table says."
+    " Its stages differ, so the idle time of pipelines is simulated, and the memory is an upper bound for any stage."
 )
 
 

@@ -29,7 +29,7 @@ class Published:
 
 
 def two_gpus(batch: float = BATCH) -> float:
-    """Return the speed-up of two K40s over one, with both of them and their link at their peak.
+    """Return the speed-up of two K40s over one if the GPUs and their link run at peak speed.
 
     A step sums the gradients of `SPEECH` parameters after the backward pass.
     """
@@ -44,18 +44,18 @@ def _rows(figure: str) -> list[dict[str, Any]]:
 def _planned() -> str:
     figure = "choosing.where_to_cut"
     row = next(r for r in _rows(figure) if (r["model"], r["network"]) == ("VGG-16", "10GbE"))
-    return f"{row['planned']:.2f} times one GPU, with the plan {row['plan']}, if sums overlap the forward pass, too"
+    return f"{row['planned']:.2f} times as fast as one GPU, with the plan {row['plan']}, if sums overlap forward, too"
 
 
 def _bubbles() -> str:
     rows = _rows("pipelines.published_table")
     same = sum(round(row["bubble"], 4) == row["paper"] for row in rows)
-    return f"{same} of {len(rows)} bubbles in all four digits"
+    return f"{same} of {len(rows)} bubbles agree in all four digits"
 
 
 def _stripes() -> str:
     speed = {row["machines"]: row["speed-up"] for row in _rows("pipelined_backprop.stripes") if row["top"] == "striped"}
-    return f"{speed[2]:.1f} times one machine on two, {speed[4]:.1f} on four"
+    return f"{speed[2]:.1f} times as fast on two machines as on one, {speed[4]:.1f} on four"
 
 
 def _alike() -> str:
@@ -68,26 +68,26 @@ PUBLISHED = (
         "Seide et al.: on parallelizability",
         "sync_sgd",
         "data parallelism with a mini-batch of 1,024 does not even scale to 2 GPUs",
-        lambda: f"two K40 are {two_gpus():.2f} times as fast as one, at the peak of both and of PCIe 3.0",
+        lambda: f"two K40s are {two_gpus():.2f} times as fast as one, if they and PCIe 3.0 run at peak speed",
     ),
     Published(
         "Chen et al.: pipelined back-propagation for speech",
         "chen",
-        "1.9 times one machine on two, 3.3 on four",
+        "1.9 times as fast on two machines as on one, 3.3 on four",
         _stripes,
         "pipelined_backprop.stripes",
     ),
     Published(
         "Huang et al.: GPipe",
         "gpipe",
-        "Transformer: 1.8 times two machines without micro-batches on 2, 3.4 on 4, 6.3 on 8",
+        "Transformer, relative to 2 machines without micro-batches: 1.8 on 2, 3.4 on 4, 6.3 on 8",
         _alike,
         "pipelines.uneven_stages",
     ),
     Published(
         "Narayanan et al.: PipeDream",
         "pipedream",
-        "VGG-16 over 10 Gb/s: 6.98 times one GPU, with the plan 7-1",
+        "VGG-16 over 10 Gb/s: 6.98 times as fast as one GPU, with the plan 7-1",
         _planned,
         "choosing.where_to_cut",
     ),

@@ -112,7 +112,7 @@ def test_published_numbers_are_computed_again_and_lie_as_near_as_the_book_says()
     ours = {one.method: one.ours() for one in survey.PUBLISHED}
     assert ours["zb_h1"].startswith("44 of 44 bubbles")
     assert float(ours["pipedream"].split()[0]) == pytest.approx(6.98, rel=0.15) and "plan 7-1" in ours["pipedream"]
-    assert ours["chen"].startswith("1.9 times one machine on two, 3.5 on four")
+    assert ours["chen"].startswith("1.9 times as fast on two machines as on one, 3.5 on four")
     assert ours["gpipe"] == "1.8 on 2, 3.5 on 4, 6.3 on 8"
     assert 1 < published.two_gpus() < 1.5 and published.two_gpus(8 * 1024) > 1.8  # what a larger mini-batch repairs
     assert f"{published.two_gpus():.2f} times" in ours["sync_sgd"]
