@@ -35,7 +35,7 @@ def chapter(name: str):
 
     if name not in CHAPTERS:
         close = difflib.get_close_matches(name, CHAPTERS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(CHAPTERS)}."
+        hint = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(CHAPTERS)}."
         raise ValueError(f"there is no chapter {name[:60]!r}; {hint}")
     return Chapter(Path(__file__).parent / name)
 
@@ -61,7 +61,7 @@ def find(name: str):
     short = name.rpartition(".")[2]
     if short not in every or name not in (short, f"{every[short]}.{short}"):
         close = difflib.get_close_matches(short, every, n=1)
-        many = f"there are {len(every)}; `list` lists the chapters, show CHAPTER its figures."
+        many = f"the book has {len(every)}; `list` lists the chapters, `show CHAPTER` the figures of one."
         hint = f"did you mean {close[0]}?" if close else many
         raise ValueError(f"there is no figure {name[:60]!r}; {hint}")
     return figures(every[short])[short]
@@ -77,5 +77,5 @@ def question(name: str) -> str:
     """Return the question of the figure with this full name; nothing is run. Raise ValueError if there is none."""
     declared = chapter(name.partition(".")[0]).figure_questions
     if name not in declared:
-        raise ValueError(f"there is no figure {name[:60]!r}; there are {', '.join(declared)}.")
+        raise ValueError(f"there is no figure {name[:60]!r}; choose one of {', '.join(declared)}.")
     return declared[name]

@@ -131,5 +131,5 @@ def interior(losses: Mapping[float, float]) -> float:
     """Return the rate with the lowest loss. Raise ValueError if it is the smallest or largest one tried."""
     best = min(losses, key=lambda rate: losses[rate] if isfinite(losses[rate]) else inf)
     if best in (min(losses), max(losses)):
-        raise ValueError(f"of the rates {sorted(losses)} the best is {best}, at an end; try more of them on that side.")
+        raise ValueError(f"the best of the rates {sorted(losses)} is {best}, at an end; try more rates beyond it.")
     return best

@@ -48,7 +48,7 @@ def read(path: Path) -> FrontMatter:
     values = tomllib.loads(path.read_text("utf-8"))
     known = [one.name for one in fields(FrontMatter)]
     if unknown := [name for name in values if name not in known]:
-        raise ValueError(f"{path.parent.name}: chapter.toml has no {unknown[0]!r}; it has {', '.join(known)}.")
+        raise ValueError(f"{path.parent.name}: chapter.toml has no field {unknown[0]!r}; use {', '.join(known)}.")
     try:
         return FrontMatter(**{n: tuple(v) if isinstance(v, list) else v for n, v in values.items()})
     except ValueError as error:

@@ -62,7 +62,7 @@ class RecordedFigure:
         return canvas.frame(self.rows, look or self.look, self.spread, told, self.name)
 
     def seeds_sentence(self) -> str:
-        """Return a sentence on the seeds it was run with."""
+        """Return a sentence on the seeds that the figure was run with."""
         if len(self.seeds) == 1:
             return "Nothing here depends on a seed."
         if not any(self.spread):
@@ -192,7 +192,7 @@ def differences(was: Rows, now: Rows, spread: Spread = (), close: float = CLOSE)
     With the `spread` over seeds, a number may also lie anywhere that another seed could have put it.
     """
     if [list(row) for row in was] != [list(row) for row in now]:
-        return [f"the record has {len(was)} rows, the new run {len(now)}, or the columns differ."]
+        return [f"the record has {len(was)} rows and the new run has {len(now)}, or the columns differ."]
     found = []
     for column in was[0] if was else ():
         before, after = [row[column] for row in was], [_rounded(row[column]) for row in now]

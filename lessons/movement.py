@@ -158,4 +158,4 @@ def _option(value: str) -> Any:
 
 def _among(name: str, known) -> str:
     close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}."
+    return f"did you mean {close[0]}?" if close else f"choose one of {', '.join(known)}."

@@ -27,7 +27,7 @@ MEANING = {
     (True, 2): "You were sure, and you were right.",
     (True, 1): "You were fairly sure, and you were right.",
     (True, 0): "Right, but you were unsure: read why. It comes back tomorrow.",
-    (False, 2): "You were sure, but wrong. Such answers teach most: it comes back first.",
+    (False, 2): "You were sure, but wrong. Such answers teach you most: this question comes back first.",
     (False, 1): "You were fairly sure, but wrong. It comes back.",
     (False, 0): "You were unsure, and you were right to doubt. It comes back.",
 }
@@ -160,7 +160,9 @@ def read(text: str | bytes) -> ReaderProgress:
     Questions that this version of the book does not have are kept; `returning.valid_answers` leaves them out.
     """
     if len(text) > LIMIT:
-        raise ValueError(f"the file has {len(text):,} bytes, and progress has at most {LIMIT:,}; is it another file?")
+        raise ValueError(
+            f"the file has {len(text):,} bytes, but a progress file has at most {LIMIT:,}; choose another."
+        )
     try:
         found = ReaderProgress.model_validate_json(text)
     except ValidationError as error:
@@ -179,4 +181,4 @@ def _sentence(error: ValidationError) -> str:
         return f"the file has version {given}, and this book reads version 1; use the book that wrote it."
     if not where:
         return 'this is not a progress file of Lockstep: it has no "lockstep"; export one under My work.'
-    return f"{where} of the file is {given!r}: {first['msg'].removeprefix('Value error, ')}; export it again."
+    return f"{where} of the file is {given!r}: {first['msg'].removeprefix('Value error, ')}; export the file again."

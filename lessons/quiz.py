@@ -122,7 +122,7 @@ class Item:
         if not self.choices:
             return float(f"{sum(by_seed) / len(by_seed):.6g}")
         if len({*by_seed}) > 1:
-            raise ValueError(f"seeds disagree on {self.name}: {by_seed}; ask what all agree on.")
+            raise ValueError(f"seeds disagree on {self.name}: {by_seed}; ask a question on which all seeds agree.")
         return by_seed[0]
 
 

@@ -18,7 +18,7 @@ def figure(name: str, chapter: str, address: Address | None) -> str:
     for one in dict.fromkeys((chapter, name.partition(".")[0])):
         if number := lessons.chapter(one).figure_number(name):
             return _linked(f"Figure {number}", one, figure_anchor(name), chapter, address)
-    raise ValueError(f"the text of {chapter} refers to {name}, which neither it nor the figure's own chapter shows.")
+    raise ValueError(f"the text of {chapter} refers to {name}, which is shown neither there nor in its own chapter.")
 
 
 def title(name: str, chapter: str, address: Address | None) -> str:

@@ -115,7 +115,7 @@ def _again(book: list[Chapter], navigation: Navigation) -> str:
 
 
 def _computing(values: dict[str, Any], scripts: tuple[str, ...], python: dict[str, int]) -> tuple[dict, tuple]:
-    """Return a page's values and scripts, adding those that compute if there is `python` and something to compute."""
+    """Return a page's values and scripts, with those that run Python if `python` is given and the page computes."""
     data = values["data"]
     asks = {"predict.js": any(one["computes"] for one in data["items"].values()), "editor.js": "exercise" in data}
     if not python or not (data["tries"] or any(asks.values())):

@@ -147,7 +147,7 @@ def find(name: str) -> Mutant:
     for one in mutants():
         if one.name == name:
             return one
-    raise ValueError(f"there is no mutant {name[:60]!r}; there are {', '.join(one.name for one in mutants())}.")
+    raise ValueError(f"there is no mutant {name[:60]!r}; choose one of {', '.join(one.name for one in mutants())}.")
 
 
 def load_module(name: str, source: str) -> ModuleType:

@@ -32,7 +32,7 @@ def write_golden(name: str, only: tuple[str, ...], missing: bool, address: str |
             new = one.recompute(status.update, chosen if only or missing else None, imap)
         for full, recorded in new.figures.items():
             if missed := [claim for claim in recorded.claims if not recorded.shows(claim)]:
-                raise ValueError(f"{full} does not show what it claims under every seed: {'; '.join(missed)}.")
+                raise ValueError(f"{full}: not every seed shows these claims: {'; '.join(missed)}.")
             for change in golden.differences(was.rows, recorded.rows) if (was := one.golden.figures.get(full)) else ():
                 console.print(f"{full}: {change}", highlight=False, markup=False)
         golden.write(new, one.folder / "golden.json")

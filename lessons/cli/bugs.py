@@ -40,7 +40,7 @@ def bugs(
 ) -> None:
     with usage_errors():
         if not answers:
-            refuse("goes with --answers FILE; add that, or remove it.", "to")
+            refuse("goes with --answers FILE; add --answers, or remove this option.", "to")
         if not name:
             refuse("applies to a single bug; give its NAME, or remove the option.", "save", "seed")
         if answers and name:

@@ -36,7 +36,7 @@ def show(sheet: Sheet) -> None:
     console.print(targets)
     each = "0 exercise.py, " + ", ".join(f"{number} {what.lower()}" for number, what in levels.LEVELS.items())
     console.print(
-        f"\nA hint on mark 2, of {len(STEPS)}:\nlockstep book check {sheet.name} FILE --hint 2\n"
+        f"\nThe next hint on mark 2, of {len(STEPS)} in all:\nlockstep book check {sheet.name} FILE --hint 2\n"
         f"The start file of level {each}:\nlockstep book exercise {sheet.name} --level 2",
         highlight=False, style="dim",
     )  # fmt: skip

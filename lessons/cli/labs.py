@@ -34,7 +34,7 @@ def lab(name: str, record: bool, base: str | None) -> None:
                 new = sheet.record(chapter, status.update)
             for one, recorded in new.figures.items():
                 if missed := [claim for claim in recorded.claims if not recorded.shows(claim)]:
-                    raise ValueError(f"{one} does not show under every seed: {'; '.join(missed)}.")
+                    raise ValueError(f"{one}: not every seed shows these claims: {'; '.join(missed)}.")
             golden.write(new, chapter.folder / "lab.json")
         console.print(markdown(sheet.sheet(chapter, base=base or sheet.HERE)))
 

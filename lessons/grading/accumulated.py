@@ -104,5 +104,5 @@ class AccumulatedUpdates:
         d = len(self.models[0])
         if not isinstance(w, np.ndarray) or w.shape != (d,):
             given = f"an array of shape {w.shape}" if isinstance(w, np.ndarray) else f"a {type(w).__name__}"
-            raise SolutionError(f"the {self.called} are a vector of {d} numbers; it passed {given}.")
+            raise SolutionError(f"the {self.called} are a vector of {d} numbers; the solution passed {given}.")
         return w.astype(self.models[0].dtype)

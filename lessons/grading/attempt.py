@@ -245,7 +245,7 @@ class Attempt:
         except (EOFError, OSError):
             raise SolutionError(self._exit_reason()) from None
         except ValueError as error:
-            raise SolutionError(f"what it returned cannot be read: {error}.") from None
+            raise SolutionError(f"its return value cannot be read: {error}.") from None
         if self.patience:
             self.patience.heard()
         if self.footprint:

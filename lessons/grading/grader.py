@@ -114,7 +114,7 @@ def grade(
 
 
 def refuse_start_file(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:
-    """Refuse an unmodified start file, of which nothing is judged. Raise SolutionError."""
+    """Refuse an unmodified start file: raise SolutionError, so that no mark is judged."""
     raise SolutionError("this is the unmodified start file. Edit it, then grade it again.")
     yield
 

@@ -64,7 +64,7 @@ class HostedRank:
             raise SolutionError("it sent an invalid request.")
         what, number, *given = request
         if not isinstance(what, str):
-            raise SolutionError("comm and task have nothing of that kind.")
+            raise SolutionError("it sent a request without the name of a method.")
         try:
             thing = self.objects.get(number) if isinstance(number, int) else None
             check(what, tuple(given), getattr(thing, "size", 0), lambda: self.length)

@@ -65,8 +65,9 @@ def asks_for_predictions(source: str) -> bool:
 
 
 def level_of(source: str) -> int | None:
-    """Return the level that a file started from, or None: 1 if it has that level's function, else the one in its
-    docstring.
+    """Return the level that a file started from: 1 if it has that level's function, else the number in its header.
+
+    None if it has neither.
     """
     if asks_for_predictions(source):
         return 1
@@ -169,7 +170,7 @@ def _cut(sheet: Sheet, level: int) -> tuple[list[tuple[int, int]], str]:
     for begins in notes["cut"]:
         fits = [node for node in statements if lines[node.lineno - 1].lstrip().startswith(begins)]
         if len(fits) != 1:
-            raise ValueError(f"{sheet.name}, level {level}: {len(fits)} statements begin with {begins!r}; give one.")
+            raise ValueError(f"{sheet.name}, level {level}: {len(fits)} statements begin with {begins!r}; one must.")
         first = fits[0].lineno
         if places and places[-1][1] == first - 1:  # merges with the previous hole
             first = places.pop()[0]

@@ -100,7 +100,7 @@ class Sheet:
         """Return hint `step`, from 1, on mark `number`, from 1. Raise ValueError if there is none."""
         if not 1 <= number <= len(self.hints) or not 1 <= step <= len(self.hints[number - 1][1]):
             raise ValueError(
-                f"there is no hint {number}.{step}; {self.name} has {len(self.hints)} hints in {len(STEPS)} steps each."
+                f"there is no hint {number}.{step}; {self.name} has {len(self.hints)} marks, {len(STEPS)} hints each."
             )
         return self.hints[number - 1][1][step - 1]
 

@@ -73,4 +73,4 @@ FORMATS: dict[str, Callable[[GradingReport], str]] = {
     "otter": lambda report: _json(otter(report)),
     "classroom": lambda report: base64.b64encode(_json(classroom(report)).encode()).decode() + "\n",
 }
-"""The text of the file that each of them reads."""
+"""By format: a function from a report to the text of the file that the other grader reads."""

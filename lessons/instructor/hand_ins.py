@@ -30,7 +30,7 @@ FOLDER = "(nothing)"  # marks an empty folder
 
 @dataclass(frozen=True)
 class HandIn:
-    """One student's solution: its text in `source`, or the reason in `trouble` why there is none.
+    """One student's solution: its text in `source` or, if there is none, the reason in `trouble`.
 
     `claim` is the score that the file gives for the solution, or None.
     """
@@ -63,7 +63,7 @@ def collect(place: Path, chapter: str) -> list[HandIn]:
         if read > MOST:  # even before the rest is read
             raise ValueError(f"{place.name} has more than {MOST:,} files to grade; split it.")
     if not read:
-        raise ValueError(f"{place.name} has no Python files, nor files of My work; give a folder or a zip of them.")
+        raise ValueError(f"{place.name} has neither Python files nor My work files; give a folder or a zip of them.")
     files = _handed(files)
     tops = {path.parts[0] for path in files}
     if len(tops) == 1 and all(len(path.parts) > 1 for path in files) and not MOODLE.match(*tops):  # look inside
@@ -122,7 +122,9 @@ def from_work(name: str, file: str, content: bytes, chapter: str) -> HandIn:
     if not found:
         return HandIn(name, file, trouble=f"the file has no score for {chapter}: nothing was graded.")
     if not found.solution:
-        return HandIn(name, file, trouble=f"the file claims {found.score} of 100, but holds no solution; ask for it.")
+        return HandIn(
+            name, file, trouble=f"the file claims {found.score} of 100, but holds no solution; ask for the solution."
+        )
     return HandIn(name, file, found.solution, claim=found)
 
 
@@ -154,8 +156,9 @@ def _hand_in(name: str, files: dict[PurePosixPath, bytes | None], chapter: str) 
 
 
 def _in_folder(folder: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
-    """Yield (path, content) of each file. The content is None if it is not graded, and for links: they may lead
-    anywhere.
+    """Yield (path, content) of each file. The content is None if the file is not graded or is a link.
+
+    A link may lead anywhere.
     """
     for path in sorted(folder.rglob("*")):
         place = PurePosixPath(path.relative_to(folder).as_posix())

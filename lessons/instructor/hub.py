@@ -16,7 +16,7 @@ class Section(NamedTuple):
 
 
 def sections() -> list[Section]:
-    """Return the sections of the page; the page itself lists the labs above the text of the first."""
+    """Return the sections of the page; the page itself lists the labs above the text of the first section."""
     return [
         Section("Labs", LABS),
         Section("Commands", COMMANDS),

@@ -81,7 +81,7 @@ def _filled(text: str, chapter: Chapter, base: str, known: golden.Golden | None)
     def block(mark: re.Match) -> str:
         kind, name = mark.groups()
         if name not in there:
-            raise ValueError(f"{chapter.name}: there is no assignment {name!r}; there are {', '.join(there)}.")
+            raise ValueError(f"{chapter.name}: there is no assignment {name!r}; choose one of {', '.join(there)}.")
         return settings(there[name], base) if kind == "settings" else table(there[name], known and known.figure(name))
 
     def number(mark: re.Match) -> str:
@@ -137,7 +137,7 @@ def _said(known: golden.RecordedFigure, lines: list[list[str]]) -> str:
     """Return a sentence on the seeds of a table; it mentions ranges only if a cell shows one."""
     if not any(known.spread) or any(cell == "some seeds" or " to " in cell for line in lines for cell in line):
         return known.seeds_sentence()
-    return f"The same, in the digits shown, with seeds {known.seeds[0]} to {known.seeds[-1]}."
+    return f"Seeds {known.seeds[0]} to {known.seeds[-1]} give the same results, in the digits shown."
 
 
 def _crossed(one: Assignment, rows: Rows, spread: Spread) -> tuple[list[str], list[list[str]]]:

@@ -79,7 +79,7 @@ def _compiled(content: dict[str, bytes], python: str) -> dict[str, bytes]:
 
 
 def _cached(name: str) -> str:
-    """Return where Python looks for the bytecode `name`, a/b.pyc, if the source is there, too."""
+    """Return the path where Python looks for the bytecode `name`, such as a/b.pyc, if the source exists, too."""
     path = PurePosixPath(name)
     return str(path.parent / "__pycache__" / f"{path.stem}.{bytecode.TAG}.pyc")
 

@@ -44,7 +44,7 @@ def start() -> str:
     import experiments.viewer.pictures  # noqa: F401
 
     computed = f"Computed in this page by Python {sys.version.split()[0]} and NumPy {numpy.__version__}, without Numba"
-    return f"{computed}: virtual times are those of any other machine, and losses are the same up to rounding."
+    return f"{computed}: virtual times are the same as on any other machine, and losses are the same up to rounding."
 
 
 def run(query: str, changes: dict[str, str] | None = None, recorded: dict[str, float] | None = None) -> list[Any]:
@@ -110,7 +110,7 @@ def _apart(rows: list[dict[str, Any]], recorded: list[dict[str, Any]], column: s
         return f"{column} is within {100 * SAME_ROWS:g} % of what was recorded"
     ratios = [new / old for new, old in pairs if old and math.isfinite(new / old)]
     if not ratios:
-        return f"{column} is not a multiple of what was recorded"
+        return f"{column} has no finite ratio to what was recorded"
     return f"{column} is {min(ratios):.3g} to {max(ratios):.3g} times what was recorded"
 
 

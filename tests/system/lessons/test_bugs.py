@@ -130,6 +130,6 @@ def test_figures_curves_and_code_are_shown_uncut_in_80_columns(command, name):
 
 def test_what_is_no_mutant_and_no_hand_in_is_told_in_a_sentence(command, tmp_path):
     missing = command("bugs", "nothing")
-    assert missing.exit_code == 2 and "there is no mutant 'nothing'; there are" in missing.output
+    assert missing.exit_code == 2 and "there is no mutant 'nothing'; choose one of" in missing.output
     (tmp_path / "x.json").write_text("no json")
     assert "the file is not JSON" in command("bugs", "--answers", str(tmp_path / "x.json")).output

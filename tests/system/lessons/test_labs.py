@@ -153,7 +153,7 @@ def test_a_handout_that_quotes_a_result_is_refused(monkeypatch):
 def test_an_unknown_assignment_is_refused_with_those_that_exist(monkeypatch):
     chapter = lessons.chapter("averaging")
     monkeypatch.setattr(chapter, "lab", lambda: "{{ table nowhere }}\n")
-    with pytest.raises(ValueError, match="there is no assignment 'nowhere'; there are meet_seldom"):
+    with pytest.raises(ValueError, match="there is no assignment 'nowhere'; choose one of meet_seldom"):
         sheet.handout(chapter)
 
 

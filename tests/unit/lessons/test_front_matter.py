@@ -53,7 +53,7 @@ def test_a_chapter_of_figures_numbers_them_in_the_order_of_its_file(draft):
     [
         ("difficulty = 2", "difficulty = 4", "difficulty is 4; use 1"),
         ("Compute it", "Understand it", "'Understand it' cannot be tested; begin with one of Choose"),
-        ("title", "titel", "has no 'titel'; it has title"),
+        ("title", "titel", "has no field 'titel'; use title"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(tmp_path, was, becomes, words):

@@ -121,7 +121,7 @@ def test_an_answer_is_written_as_other_programs_read_it():
         ('{"lockstep": 1, "answers": 5}', "answers of the file is '5'"),
         ('{"lockstep": 1, "scores": {"first": {"score": 101, "at": "2026-03-01"}}}', "scores.first.score of the file"),
         ('{"lockstep": 1, "scores": {"first": {"score": 1, "at": 5}}}', "a time is text such as"),
-        (" " * (progress.LIMIT + 1), "has 2,000,001 bytes, and progress has at most 2,000,000"),
+        (" " * (progress.LIMIT + 1), "has 2,000,001 bytes, but a progress file has at most 2,000,000"),
     ],
 )
 def test_a_file_that_is_no_progress_is_refused_in_a_sentence(text, said):
