@@ -257,7 +257,7 @@ class RankLost(ClusterError):
 
 
 class RankFailed(ClusterError):
-    """The program of `rank` raised an exception at `step`. That exception is the __cause__, where it is available."""
+    """The program of `rank` raised an exception at `step`. If available, that exception is the __cause__."""
 
     def __init__(self, message: str, rank: int, step: int = -1):
         super().__init__(message)

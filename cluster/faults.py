@@ -92,7 +92,7 @@ class Slowness:
         self._draws: Any = np.random.default_rng([faults.seed, 0x517E, rank]) if faults.jitter else None
 
     def at(self, step: int) -> float:
-        """Return the factor of this step. A call must not go back to an earlier step than the last one."""
+        """Return the factor of this step. The step must not decrease from call to call."""
         if self._jitter:
             while self._drawn < step:
                 self._drawn += 1

@@ -115,7 +115,7 @@ class Port:
         self.free = 0.0  # s: the time at which the last byte of all messages so far has passed
 
     def carry(self: Carrier, ready: float, seconds: float) -> float:
-        """Carry a message that is ready at time `ready` and takes `seconds`. Return when it begins to pass."""
+        """Carry a message that is ready at time `ready` and takes `seconds`. Return the time at which it starts."""
         begins = ready if ready > self.free else self.free
         self.free = begins + seconds
         return begins

@@ -116,7 +116,7 @@ def _process_group(comm: RealComm, cuda: bool) -> Any:
 
 @contextlib.contextmanager
 def _cluster_errors(comm: RealComm, waiting: tuple) -> Iterator[None]:
-    """Convert torch's errors about other ranks to Deadlock and RankLost. After one, the group runs no collectives."""
+    """Convert torch's errors about other ranks to Deadlock and RankLost, after which the group runs no collectives."""
     state = comm._state
     state.waiting = waiting
     try:

@@ -78,7 +78,7 @@ def start_failed(rank: int, error: Exception) -> Failure:
 
 
 def unreadable_result(rank: int, error: Exception) -> Failure:
-    """Return the failure of a rank whose result cannot be unpickled. Call this in the handler of `error`."""
+    """Return the failure of a rank whose result cannot be unpickled. Call this while handling `error`."""
     return Failure.of(error, rank, -1)._replace(text=f"its result cannot be read: {type(error).__name__}: {error}")
 
 

@@ -25,7 +25,7 @@ class Actor:
         self.inbox: Delivery | None = None  # the message for which it was woken
 
     def happen(self, time: float) -> Actor:
-        """Return this actor, which can continue: an actor in the event queue is the event that wakes it."""
+        """Return this actor, which continues now: in the event queue, an actor stands for its own wake-up."""
         return self
 
     def wait_until(self, time: float) -> None:

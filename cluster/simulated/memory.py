@@ -1,4 +1,4 @@
-"""The shared memory of the simulated cluster: what other ranks do between a rank's read and its write.
+"""The shared memory of the simulated cluster, in which other ranks act between a rank's read and its write.
 
 A step has three parts, and other ranks continue during each of them:
 

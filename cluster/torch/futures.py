@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Future(torch.futures.Future):
-    """A future that its own rank completes when it asks for the value. C++ would block while holding the baton."""
+    """A future that a rank completes by asking for its value, since waiting in C++ would block every other rank."""
 
     def __init__(self, source: PendingWork | Future):
         super().__init__()

@@ -28,7 +28,7 @@ class NotSimulated(ClusterError):
 
 
 def refuse_inside(what: str, instead: str, real: Any) -> Callable:
-    """Return a function that raises NotSimulated inside a rank, and is `real` elsewhere."""
+    """Return a function that raises NotSimulated inside a rank, and calls `real` elsewhere."""
 
     def refuse(*args: Any, **options: Any) -> Any:
         mine = current()
@@ -41,7 +41,7 @@ def refuse_inside(what: str, instead: str, real: Any) -> Callable:
 
 
 def _inside(here: Any, real: Callable) -> Callable:
-    """Return a function that returns `here` inside a rank, and is `real` elsewhere."""
+    """Return a function that returns `here` inside a rank, and calls `real` elsewhere."""
     return lambda *args, **options: here if current() else real(*args, **options)
 
 

@@ -76,7 +76,7 @@ def walk_back(lanes: Lanes) -> Pieces:
 
 
 def _alongside(lanes: Lanes, pieces: Pieces, wait, compared, span, time, left):
-    """Account for the time by which the late rank was slower while both did the same work, from the end backwards.
+    """Account, from the end backwards, for the time that the late rank took longer while both did the same work.
 
     `compared` is the wait of the rank that did the same work: `wait`, or one that its explanation led to. Return where
     the walk continues: (span, time, seconds left) of each wait.
@@ -116,7 +116,7 @@ def _alongside(lanes: Lanes, pieces: Pieces, wait, compared, span, time, left):
 
 
 def _joined_late(lanes: Lanes, span: np.ndarray, collective: np.ndarray) -> np.ndarray:
-    """Return True where a span is the wait at the start of this collective, and another rank ended it."""
+    """Return a mask of the spans that are waits at the start of this collective which another rank ended."""
     waits = (span >= 0) & lanes.waits[span] & (lanes.by[span] >= 0) & (lanes.kind[collective] == COMMUNICATE)
     return waits & ~lanes.receives[collective] & (lanes.label[span] == lanes.label[collective])
 
