@@ -103,17 +103,17 @@ def nothing_sent(shape: Shape, s: Any) -> float:
 
 
 def ring_all_reduces(shape: Shape, s: Any) -> float:
-    """Return the elements that ring all-reduces send in a run: one all-reduce of the gradient per step."""
+    """Return the number of elements sent in a run with one ring all-reduce of the gradient per step."""
     return 2 * (shape.workers - 1) * shape.parameters * shape.steps
 
 
 def pushes_and_pulls(shape: Shape, s: Any) -> float:
-    """Return the elements that workers and a server send: per worker and step, a gradient and the parameters."""
+    """Return the number of elements that workers and a server send: per worker and step, a gradient and w."""
     return 2 * shape.workers * shape.parameters * shape.steps
 
 
 def boundary_traffic(shape: Shape, s: Any) -> float:
-    """Return the elements sent across the boundaries between parts of a model: activations, and their gradients."""
+    """Return the number of elements sent between parts of a model: activations, and their gradients."""
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 

@@ -1,4 +1,4 @@
-"""DynSGD divides every commit by its age: asynchronous SGD with a step size that knows how late it is.
+"""DynSGD divides every commit by its age: asynchronous SGD whose step size falls with staleness.
 
 Rank 0 is the server, the others are workers. A worker takes `period` local steps and commits their sum; the server
 counts the commits since the worker last read w:

@@ -27,7 +27,7 @@ class Settings(Knobs):
 
 
 def per_node(shape) -> list[int]:
-    """Return the length of each output node of a tensor: a column of (inputs, units), a filter of (filters, ...)."""
+    """Return the number of weights of each output node: a column of (inputs, units), a filter of (filters, ...)."""
     if len(shape) == 1:
         return [shape[0]]
     return [shape[0]] * shape[1] if len(shape) == 2 else [math.prod(shape[1:])] * shape[0]

@@ -89,7 +89,7 @@ class Codec:
 
 
 def width(many: int) -> int:
-    """Return the number of bits that hold an integer from 0 to 2 `many`."""
+    """Return the number of bits that hold an integer from 0 to twice `many`."""
     return (2 * many).bit_length()
 
 

@@ -61,7 +61,7 @@ def slow_start(epoch: float, length: float = 90) -> float:
 
 
 def sgd_share(epoch: float, centre: float = 10, period: float = 5) -> float:
-    """Return the share of SGD in Akiba's transition from RMSprop: 1/2 at `centre`, 1 half a `period` later and after.
+    """Return the share of SGD in Akiba's transition from RMSprop: 1/2 at `centre`, 1 from half a `period` later on.
 
         exp(2 (e - c) / p) / 2     until c
         1/2 + (e - c) / p          until c + p/2, with the same slope at c; the paper's notes have twice this slope,

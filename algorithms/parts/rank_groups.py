@@ -18,7 +18,7 @@ Source: Das et al., arXiv:1602.06709; Sridharan et al., arXiv:1801.08030 (MLSL).
 
 
 def elements_per_rank(units: int, parameters: int, batch: int, ranks: int, groups: int) -> float:
-    """Return the elements that a rank sends per step, for `units` in all layers and the `batch` of all ranks."""
+    """Return how many elements a rank sends per step, for `units` in all layers and the `batch` of all ranks."""
     members = ranks // groups
     activations = 2 * (members - 1) / members * (batch / groups) * units
     return activations + 2 * (groups - 1) / groups * parameters / members
@@ -31,5 +31,5 @@ def one_of(numbers: list[int]) -> str:
 
 
 def divisors(ranks: int) -> list[int]:
-    """Return the possible numbers of groups."""
+    """Return the numbers of groups that divide `ranks`."""
     return [groups for groups in range(1, ranks + 1) if ranks % groups == 0]

@@ -98,7 +98,7 @@ def neighbours(name: Topology, size: int, edges: str = "") -> Graph:
 
 
 def same_graph(name: Topology, size: int, edges: str = "") -> list[str]:
-    """Return a note if this topology equals one of another name, as a torus of a prime number of ranks is a ring."""
+    """Return a note if this topology equals one of another name, e.g. a ring for a torus of 7 ranks; else []."""
     if size < 3 or edges or (size > FEW and name != "torus"):
         return []
     degrees = {len(others) for others in neighbours(name, size)}

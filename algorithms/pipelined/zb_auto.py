@@ -120,7 +120,7 @@ class Lists:
         return self.finish()
 
     def lag(self, by):
-        """Schedule as H1 (`by` 1) or H2 (`by` 2): on rank r, W lags r `by` micro-batches behind I."""
+        """Schedule as H1 (`by` 1) or H2 (`by` 2): on rank r, W lags `by` * r micro-batches behind I."""
         self.start([1 + by * later for later in reversed(range(len(self.lists)))])
         for chunk in range(self.chunks):
             for rank in range(len(self.lists)):

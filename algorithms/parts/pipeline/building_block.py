@@ -49,7 +49,7 @@ def repeat(block, stages, chunks):
 
 
 def squeeze(slots, last):
-    """Move ops of all ranks forward into free slots; `last` is the last stage."""
+    """Move ops of all ranks into earlier free slots, in place; `last` is the last stage."""
     taken, held, ready = [], [], {}
     for mine in slots:
         taken.append(set(mine.values()))

@@ -1,4 +1,4 @@
-"""Clip by the global norm, which no pipeline stage knows alone: before the update, or after it.
+"""Clip by the global norm, which no single pipeline stage knows, either before or after the update.
 
     g <- g min(1, max_norm / |g|)        |g|^2 = |g_0|^2 + ... + |g_{S-1}|^2, over all stages
 

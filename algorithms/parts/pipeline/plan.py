@@ -125,7 +125,7 @@ class Stream:
         return set()
 
     def elements_sent(self, shape) -> float | None:
-        """Return the elements sent in a run of `shape`; None with replicas, where it depends on the stages' sizes."""
+        """Return the number of elements sent in a run of `shape`; None with replicas: it depends on stage sizes."""
         return None if self.shared_stages else 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
