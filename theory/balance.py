@@ -32,7 +32,7 @@ def by_slowest(costs: Sequence[float], parts: int) -> list[int]:
 
 
 def by_blocks(costs: Sequence[float], parts: int, offset: bool = True) -> list[int]:
-    """Return torchgpipe's cut; with `offset` off, the cheapest layers keep their cost.
+    """Return torchgpipe's cut; without `offset`, the cheapest layers are not treated as free.
 
     Among equally cheap parts it chooses the one closest to the most expensive part; any other may make it loop forever.
     """

@@ -128,7 +128,7 @@ def merge_buckets(p: StepCosts) -> Buckets:
 
 
 def forward_overlap(p: StepCosts, urgent: bool = True, most: float = math.inf) -> float:
-    """Return the seconds of a step whose all-reduces overlap with the next forward pass, which waits layer by layer.
+    """Return the time of a step whose all-reduces overlap with the next forward pass, layer by layer, in s.
 
     All-reduces are cut into slices of at most `most` bytes. With `urgent`, slices of early layers go first among those
     that are ready; otherwise slices go first come, first served.
@@ -138,12 +138,12 @@ def forward_overlap(p: StepCosts, urgent: bool = True, most: float = math.inf) -
 
 
 def delayed_update(p: StepCosts) -> float:
-    """Return the seconds of a step whose gradients are applied k >= 1 steps late, layer by layer."""
+    """Return the time of a step whose gradients are applied k >= 1 steps late, layer by layer, in s."""
     return max(p.compute + sum(map(p.update, p.sizes)), p.communicate)
 
 
 def prefetching(p: StepCosts, ahead: int, add: Cost = Cost()) -> float:
-    """Return the seconds of a step in which ranks gather each layer's parameters before both of its passes.
+    """Return the time of a step in which ranks gather each layer's parameters before both of its passes, in s.
 
     A gather begins when the layer `ahead` layers earlier is about to compute, or at the beginning of the pass. `line`
     and `lag` of `p` describe a gather. A reduce-scatter takes that time plus `add`, and the next layer waits for it.

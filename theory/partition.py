@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class PlannedStage(NamedTuple):
-    """Layers first..last on `replicas` workers. On a higher level, each of these is a machine with stages `inside`."""
+    """Layers first..last on `replicas` workers. On a higher level, each worker is a machine with stages `inside`."""
 
     first: int
     last: int

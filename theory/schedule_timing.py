@@ -138,7 +138,7 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
 
 
 def _plan(kinds: Sequence[set], costs: Mapping, tracks: Mapping) -> dict[tuple, tuple]:
-    """Return, by kind and stage, what is the same for all chunks: the cost, the op's track, and those of its needs.
+    """Return, by kind and stage, what is the same for all chunks: the cost, the op's track, and the tracks it needs.
 
     A track records, for a kind on a stage and by chunk: when it was done, by which rank, and which ranks wait for it.
     """

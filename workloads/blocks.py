@@ -103,7 +103,7 @@ class DensePair(PlainBlock):
 
 @dataclass(frozen=True)
 class Outputs(PlainBlock):
-    """A layer of which a rank has some outputs: columns of a dense layer's weights, or filters of a convolution."""
+    """Some outputs of a layer on one rank: columns of a dense layer's weights, or filters of a convolution."""
 
     layer: Layer  # with the outputs of this rank
     axes: tuple[int, ...] = (1, 0)
@@ -121,7 +121,7 @@ class Outputs(PlainBlock):
 
 @dataclass(frozen=True)
 class ResidualOutputs(Outputs):
-    """A residual block of which a rank has some outputs, and the inputs to which they are added."""
+    """Some outputs of a residual block on one rank, and the inputs to which they are added."""
 
     scale: float = 1.0
 

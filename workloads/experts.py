@@ -1,4 +1,4 @@
-"""Mixture of experts: an MLP block with several MLPs, of which each position chooses a few.
+"""Mixture of experts: an MLP block with several MLPs; each position chooses a few of them.
 
     p = softmax(LN(x) R)          x <- x + sum over the k chosen experts e of weight_e MLP_e(LN(x))
 

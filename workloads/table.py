@@ -37,7 +37,7 @@ class Settings(models.ModelKnobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
-    """Return the workload. Raise ValueError if there is no such table or label, or if it has gaps that are refused."""
+    """Return the workload. Raise ValueError without the table or label, or if missing cells are to be refused."""
     s, table = settings, load(settings.table)
     try:
         x, target, classes, _, notes, row = samples(table, s.label, s.regression, s.missing)

@@ -82,7 +82,7 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
 
 
 def _mixture(s: Settings) -> Callable[[int, int, float], MoeBlock]:
-    """Return what makes the blocks that alternate with attention. Raise ValueError if there are too few experts."""
+    """Return a function that builds a block of experts. Raise ValueError if there are too few experts."""
     if s.chosen > s.experts:
         raise ValueError(
             f"text: each character chooses {s.chosen} of {s.experts} experts; use at least {s.chosen} experts, or let "

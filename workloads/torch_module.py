@@ -59,7 +59,7 @@ class TorchModule(Workload):
             self.depth = len(self._groups())
 
     def start(self, seed: int = 0) -> np.ndarray:
-        """Return the module's own parameters as the initial ones. Seed torch for what it draws from now on."""
+        """Return the module's own parameters as the initial ones. Seed torch's later random draws (dropout)."""
         return self.whole.start(seed)
 
     def batch(self, indices: np.ndarray) -> tuple:

@@ -60,7 +60,7 @@ class TorchStage:
         return ", ".join(type(child).__name__.lower() for child in [*self.module.children()] or [self.module])
 
     def start(self, seed: int = 0) -> np.ndarray:
-        """Return the module's own parameters as the initial ones. Seed torch for what it draws from now on."""
+        """Return the module's own parameters as the initial ones. Seed torch's later random draws (dropout)."""
         import torch
 
         torch.manual_seed(seed)  # otherwise a dropout would continue where the previous run of this process ended

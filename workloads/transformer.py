@@ -278,7 +278,7 @@ def mlp_shapes(width: int) -> tuple[tuple[int, ...], ...]:
 
 
 def mlp_start(generator: np.random.Generator, width: int, gain: float) -> list[np.ndarray]:
-    """Return the initial parameters. W2 is `gain` times He's."""
+    """Return the initial parameters. W2 is He's initialisation times `gain`."""
     return _dense(generator, *mlp_shapes(width)[::2], gain=gain)
 
 
@@ -354,7 +354,7 @@ def _norm(width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dense(generator: np.random.Generator, *shapes: tuple[int, int], gain: float) -> list[np.ndarray]:
-    """Return the weights and biases of products, alternating. The last weights are `gain` times He's."""
+    """Return the weights (He's initialisation) and biases of products, alternating; the last weights times `gain`."""
     parts = []
     for shape in shapes:
         parts += he(generator, shape, shape[0], "none"), np.zeros(shape[1])

@@ -73,7 +73,7 @@ def gpu(v, k):
 
 
 def _descend(v, k, counts, count):
-    """Find the k-th largest digit by digit; `count(counts, numbers, ...)` fills counts."""
+    """Return (cut, ties), found digit by digit from above; `count(counts, numbers, ...)` fills the histogram."""
     check(v)
     if not 0 <= k <= len(v):
         raise ValueError(f"{len(v)} numbers have no {k}-th largest; k is 1 to {len(v)}, or 0 for none.")

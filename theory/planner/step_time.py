@@ -86,7 +86,7 @@ class StepPrices:
         self.tokens = at.micro_batch * setup.model.sequence / at.context  # of a micro-batch on one GPU
 
     def product(self, rows, columns, inner, fp8=False):
-        """Return the seconds of one product."""
+        """Return the time of one matrix product, in s."""
         gpu, traffic = self.setup.gpu, self.constants.traffic
         flops, out, read = 2 * rows * columns * inner, rows * columns, inner * columns + rows * inner
         sixteen = flops / self.sixteen + traffic * 2 * (out + read) / gpu.bandwidth
@@ -95,7 +95,7 @@ class StepPrices:
         return np.where(fp8, eight, sixteen)
 
     def products(self) -> tuple:
-        """Return the seconds of a layer's products, forward and backward."""
+        """Return the times of a layer's products, (forward, backward), in s."""
         fp8, forward, backward = self.setup.software.fp8, 0.0, 0.0
         for count, m, columns, inner in self.shapes():
             forward = forward + count * self.product(m, columns, inner, fp8)
@@ -104,7 +104,7 @@ class StepPrices:
         return forward, backward
 
     def weight_products(self):
-        """Return the seconds of the matrix products that compute the gradients of a layer's weights in backward."""
+        """Return the time of the matrix products that compute the gradients of a layer's weights in backward, in s."""
         fp8 = self.setup.software.fp8
         return sum(count * self.product(columns, inner, m, fp8) for count, m, columns, inner in self.shapes())
 
@@ -125,7 +125,7 @@ class StepPrices:
         return attended + routed + always
 
     def attention(self) -> tuple:
-        """Return the seconds of a layer's attention, forward and backward."""
+        """Return the times of a layer's attention, (forward, backward), in s."""
         gpu, model, at, constants = self.setup.gpu, self.setup.model, self.setup.layout, self.constants
         kernel, split = self.setup.software.attention, at.tensor * at.context
         area = at.micro_batch * model.sequence * model.sequence / split
@@ -138,7 +138,7 @@ class StepPrices:
         return forward, np.where(is_unfused, 2 * multiply + 16 * scores, 2.5 * flash)
 
     def memory_bound(self) -> tuple:
-        """Return the seconds of a layer's norms, residuals, activations and rotary positions, forward and backward.
+        """Return the times of a layer's norms, residuals, activations and rotary positions, (forward, backward), in s.
 
         In a mixture of experts, tokens are also sorted by expert, and added up again.
         """
@@ -152,20 +152,20 @@ class StepPrices:
         return self.tokens * forward / self.bounded, self.tokens * backward / self.bounded
 
     def tensor(self):
-        """Return the exposed seconds of a layer's two all-reduces in one direction."""
+        """Return the exposed time of a layer's two all-reduces in one direction, in s."""
         at, gpu = self.setup.layout, self.setup.gpu
         nbytes = 2 * (at.tensor - 1) / at.tensor * 2 * self.tokens * self.setup.model.width
         return 2 * nbytes / (COLLECTIVES * gpu.link) * self._shown()
 
     def context(self):
-        """Return the exposed seconds of passing keys and values around the context-parallel ranks."""
+        """Return the exposed time of passing keys and values around the context-parallel ranks, in s."""
         at, gpu = self.setup.layout, self.setup.gpu
         rate = np.where(at.tensor * at.context <= gpu.per_node, gpu.link, gpu.network / gpu.per_node)
         nbytes = (at.context - 1) * self.tokens * 4 * self.setup.model.keys / at.tensor
         return nbytes / (COLLECTIVES * rate) * (1 - self.constants.hidden_tensor)
 
     def experts(self):
-        """Return the seconds of sending tokens to their experts and back, in one direction of a layer."""
+        """Return the time of sending tokens to their experts and back, in one direction of a layer, in s."""
         model, at, gpu = self.setup.model, self.setup.layout, self.setup.gpu
         split = np.where(at.sequence_parallel, at.tensor, 1)
         nbytes = 2 * 2 * self.tokens / split * model.chosen * model.width  # there and back, 16-bit
@@ -188,7 +188,7 @@ class StepPrices:
         return Passes(*parts, again, self.weight_products())
 
     def collective(self, nbytes, groups=1, apart=1):
-        """Return the seconds that the replicas take to gather, or reduce-scatter, `nbytes` bytes within each group.
+        """Return the time that the replicas take to gather, or reduce-scatter, `nbytes` bytes within each group, in s.
 
         Ranks of a node that are in the same group share all of its network. `apart` is the distance between the ranks
         that take part: those with the same experts are that many replicas apart.
@@ -204,7 +204,7 @@ class StepPrices:
         return np.where(ranks > 1, nbytes * (ranks - 1) / ranks / rate + hops, 0.0)
 
     def between_groups(self, nbytes):
-        """Return the seconds that the groups take to all-reduce `nbytes` bytes, of which each rank has its shard."""
+        """Return the time that the groups take to all-reduce `nbytes` bytes, sharded over their ranks, in s."""
         gpu, at = self.setup.gpu, self.setup.layout
         own, rate = nbytes / at.sharing, COLLECTIVES * gpu.network / gpu.per_node
         return np.where(
@@ -212,7 +212,7 @@ class StepPrices:
         )
 
     def gather(self, shared, experts, groups=1):
-        """Return the seconds that the replicas take to gather, or reduce-scatter, what they share and a rank's experts.
+        """Return the time to gather, or reduce-scatter, what all replicas share and what a rank's experts hold, in s.
 
         `shared` and `experts` are the sizes of the two in bytes.
         """
@@ -221,12 +221,12 @@ class StepPrices:
         return self.collective(shared, groups) + own
 
     def both(self, computation, communication):
-        """Return the seconds of computation and communication that partly overlap."""
+        """Return the time of computation and communication that partly overlap, in s."""
         longer, shorter = np.maximum(computation, communication), np.minimum(computation, communication)
         return longer + (1 - self.constants.hidden) * shorter
 
     def head(self):
-        """Return the seconds of the output layer and the loss, forward and backward."""
+        """Return the time of the output layer and the loss, forward plus backward, in s."""
         model, m = self.setup.model, self.tokens
         columns, h = model.vocabulary / self.setup.layout.tensor, model.width
         products = self.product(m, columns, h) + self.product(m, h, columns) + self.product(columns, h, m)
@@ -290,7 +290,7 @@ def step_time(setup: Setup, constants: Constants = FITTED) -> StepTime:
 
 
 def _message(prices: StepPrices):
-    """Return the seconds of a micro-batch's messages to and from the next stage that nothing hides."""
+    """Return the exposed time of a micro-batch's messages to and from the next stage, in s."""
     gpu, at = prices.setup.gpu, prices.setup.layout
     nbytes = 2 * at.pieces * 2 * prices.tokens * prices.setup.model.width / at.tensor
     shown = np.where(at.pieces > 1, 1 - prices.constants.hidden, 1.0)
@@ -298,12 +298,12 @@ def _message(prices: StepPrices):
 
 
 def tokens_per_second(setup: Setup, constants: Constants = FITTED):
-    """Return the tokens that each GPU processes in a second."""
+    """Return the tokens that each GPU processes per second."""
     return throughput(setup, step_time(setup, constants))
 
 
 def throughput(setup: Setup, time: StepTime):
-    """Return the tokens that each GPU processes in a second, if a step takes this time."""
+    """Return the tokens that each GPU processes per second, if a step takes this time."""
     return setup.batch * setup.model.sequence / setup.layout.gpus / time.seconds
 
 
