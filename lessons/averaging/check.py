@@ -32,7 +32,7 @@ VALLEY = 20_000, 30_000  # parameters, in float64
 CONDITION = 300  # largest curvature over smallest
 ALIKE = 1.1  # losses within this factor count as equal
 OTHERWISE = "judged only when they learn as much as averages do"
-LAGGING = "judged only when they make up for the mean, on digits or in the valley"
+LAGGING = "judged only when they learn as much as one worker, or get farther down a valley than averages do"
 
 
 def check(solution, seed):
@@ -66,7 +66,7 @@ def check(solution, seed):
         ):
             told = f"{part:.2f} times {of}; at most {TARGETS[target]} is allowed"
             if silent and mark == together:
-                told = f"they sent {done['bytes']:,} bytes: no rank can have what {workers} workers have learned"
+                told = f"they sent {done['bytes']:,} bytes: too few to pass on what {workers} workers have learned"
             judged = learned or (mark == together and not silent)
             earned = judged and part <= TARGETS[target]
             made_up |= earned and mark == together
@@ -74,7 +74,7 @@ def check(solution, seed):
         disguise = Disguise(unguessable(dice), anywhere=True)
         plainly = run(Experiment.of(narrow), worker_override=disguise.around(model_averaging.worker))
         gain = _progress(_run(ranks, disguise, 200, **narrow), disguise) / _progress(plainly, disguise)
-        told = f"{gain:.2f} times as many powers of ten as averages" if gain > 0 else "it diverged"
+        told = f"{gain:.2f} times the progress of averages, in powers of ten of the loss" if gain > 0 else "it diverged"
         made_up |= gain >= TARGETS["progress"]
         yield valley, gain >= TARGETS["progress"], f"{told}; at least {TARGETS['progress']} is required"
         # in float32, rounding moves a neuron across the kink of its ReLU in one grading of forty, and weights by 1e-4
@@ -157,5 +157,5 @@ class LimitedTask:
 
 def _array(x):
     if not isinstance(x, np.ndarray):
-        raise SolutionError(f"it passed a {type(x).__name__} where an array is expected.")
+        raise SolutionError(f"the solution passed a {type(x).__name__}; expected an array.")
     return x

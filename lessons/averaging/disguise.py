@@ -51,7 +51,7 @@ class Disguise:
         return g
 
     def _drawn_turns(self, w: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return TURNS tuples (order, cosines, sines). A pair is one number of the first half and one of the second."""
+        """Return TURNS rotations of pairs (one number of each half of the vector) as (order, cosines, sines)."""
         angles = (self.dice.uniform(0, 2 * np.pi, len(w) // 2) for _ in range(TURNS))
         return [
             (self.dice.permutation(len(w)), np.cos(angle).astype(w.dtype), np.sin(angle).astype(w.dtype))

@@ -160,7 +160,7 @@ def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: floa
     if not isinstance(name, str) or name not in MENU:
         raise SolutionError(f"choose returned {str(name)[:60]!r}; it must be one of {', '.join(MENU)}.")
     if name not in case.strategies:
-        raise SolutionError(f"choose returned {name!r}, which is not among model['steps'] there.")
+        raise SolutionError(f"choose returned {name!r}; for this model it must be one of model['steps'].")
     return name
 
 

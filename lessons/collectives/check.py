@@ -76,7 +76,7 @@ class Sum:
         self.wrong, self.alike, self.took = "", True, 0.0
 
     def run(self, attempts, beside=None):
-        """Let `attempts`, one per rank, sum, and return the Run. Record errors, and when the last rank was done."""
+        """Run the sum with `attempts`, one per rank, and return the Run. Record errors and the time taken."""
         plays, results, ended = [one.role("worker") for one in attempts], {}, {}
         heard = Heard(self.ranks)
 
@@ -105,7 +105,7 @@ class Sum:
         return run(Experiment.of({**self.values, "collective": collective}), worker_override=worker), max(ended)
 
     def _difference(self, results) -> str:
-        """Return a message on the first wrong number; "" if all are right. Raise SolutionError if a shape is wrong."""
+        """Return a message about the first wrong number; "" if all are right. Raise SolutionError for a wrong shape."""
         expected = self.vectors.sum(axis=0, dtype=np.float64)
         for rank in range(self.ranks):
             found = results[rank]
@@ -135,7 +135,7 @@ class Heard:
         return SendsOnly(comm, self)
 
     def missing(self) -> str:
-        """Return a message on a rank that never received the data of another; "" if there is none."""
+        """Return a message about a rank that never received the data of another; "" if there is none."""
         for rank, known in enumerate(self.of):
             if len(known) < len(self.of):
                 other = min({*range(len(self.of))} - known)

@@ -13,7 +13,7 @@ SHARES = {"hundredth": 0.01, "tenth": 0.1}
 
 
 def thrown_away(run, message: str) -> str:
-    """Return where the loss ends without error feedback."""
+    """Return how the final loss without error feedback compares with that of whole gradients."""
     codec = next(name for begins, name in MESSAGES.items() if message.startswith(begins))
     whole, lossy = (
         run(**PLAIN, **code).summary["loss"] for code in ({}, {"compression": codec, "error_feedback": False})
@@ -55,14 +55,14 @@ def break_even(run, workers: int, share: str) -> float:
 
 
 def noise(run, noise: float, workers: int, gradient: str) -> str:
-    """Return how the loss changes on a bowl of curvature 1 at the rate 1/2."""
+    """Return whether noisy gradients make the loss fall, grow or settle, on a bowl of curvature 1 at the rate 1/2."""
     if 0.5**2 + 0.5**2 * noise / workers >= 1:
         return "grows"
     return "falls" if "exact" in gradient else "floor"
 
 
 def sign_rate(run, sent: str) -> str:
-    """Return how the best rate compares with SGD's."""
+    """Return how the best rate for messages of this kind compares with SGD's."""
     part = 1 / 8 if "added up" in sent else best_rate(run, VOTE if "votes" in sent else SIZES) / best_rate(run)
     return "alike" if 1 / 4 <= part <= 4 else "fiftieth" if part <= 1 / 50 else "tenth"
 

@@ -47,7 +47,7 @@ def check(solution, seed):
         told = f"messages of {ledger.k} numbers, the largest of the gradient or of what is owed"
         other = ledger.absent or ledger.other
         yield chosen, not other, other or told
-        told = f"{ledger.sent:,} numbers sent, each as it was owed"
+        told = f"{ledger.sent:,} numbers sent, each with the value owed"
         few = not (ledger.absent or ledger.long)
         yield kept, few and not ledger.lost, (ledger.lost or told) if few else OTHERWISE
         for mark, quantity, target, other, of, judged, otherwise in (
@@ -118,7 +118,7 @@ class Ledger:
             self.note("wrong", f"rank 0 reported {self.books[0].reports} times in {steps} steps")
 
     def note(self, what: str, words: str) -> None:
-        """Record the first error of its kind."""
+        """Record `words` as the error of kind `what`, unless one is recorded already."""
         if not getattr(self, what):
             setattr(self, what, words)
 
@@ -192,7 +192,7 @@ class Book:
             place = int(index[off[0]])
             self.ledger.note(
                 "lost",
-                f"rank {self.rank} sent {values[off[0]]:.3g} for number {place} in step {self.step - 1}, and owed "
+                f"rank {self.rank} sent {values[off[0]]:.3g} for number {place} in step {self.step - 1}, but owed "
                 f"{self.owed[place]:.3g}",
             )
         self.ledger.sent += len(index)
@@ -209,7 +209,7 @@ class Book:
             )
         if not np.allclose(w, self.w, **CLOSE):
             away = float(np.abs(w - self.w).max())
-            words = f"rank {self.rank} {what} a w that is up to {away:.2g} away from where the messages lead"
+            words = f"rank {self.rank} {what} a w that is up to {away:.2g} away from the one its messages imply"
             size = self.ledger.size
             if np.allclose(w - self.before, size * (self.w - self.before), **CLOSE):
                 words += f": its step is {size} times theirs; is the sum divided by comm.size?"
@@ -230,7 +230,7 @@ class Book:
                 f"length {len(values)}; expected whole numbers and floats, the same number of each."
             )
         if len(index) and (index.min() < 0 or index.max() >= len(self.w) or len(np.unique(index)) < len(index)):
-            raise SolutionError(f"the places of a message must be distinct, and from 0 to {len(self.w) - 1}.")
+            raise SolutionError(f"the indices of a message must be distinct numbers from 0 to {len(self.w) - 1}.")
         return index, values
 
 

@@ -33,7 +33,7 @@ def replayed(run, modules: int) -> float:
 
 
 def edge(run, modules: int) -> float:
-    """Return how many times as large a step fresh errors allow as those that reach the first of this many modules."""
+    """Return how many times as large a step fresh errors allow as the late errors of the first of this many modules."""
     return largest_rate(0) / largest_rate(modules - 1)
 
 
@@ -68,7 +68,7 @@ def control(run, data: str, rival: str) -> str:
 
 
 def _end(run, method, spirals=False):
-    """Return the held-out loss of a method of the race, or on spirals, at its best rate."""
+    """Return the held-out loss of a method at its best rate, on the digits of the race or on spirals."""
     where, methods = (races.SPIRALS, races.ON_SPIRALS) if spirals else (races.RACING, races.RACE)
     values, rates = methods[method]
     return at_best(run, rates, **where, **values)[1].summary["held_out_loss"]
@@ -86,6 +86,6 @@ def cnn(run, method: str) -> str:
 
 
 def which(run, asked: str) -> str:
-    """Return the only method that fits."""
+    """Return the only method that meets the requirement `asked`."""
     fits = {"no wire": "greedy", "after each": "pipeline", "errors that": "replay", "old errors": "ddg"}
     return next(key for begins, key in fits.items() if asked.startswith(begins))

@@ -79,7 +79,7 @@ class Probe:
 
     @property
     def missing(self) -> str:
-        """A message on the first module that lacks updates; "" if none does."""
+        """A message about the first module that lacks updates; "" if none does."""
         for module, count in enumerate(self.updates):
             if count < self.batches:
                 return f"module {module} made {count} updates for {self.batches} mini-batches"

@@ -7,7 +7,7 @@ from theory.zero_memory import RECIPES, nbytes
 
 
 def serial(run, share: int, ranks: int) -> float:
-    """Return how many times as fast a step becomes if the update, `share` percent of it, is not divided."""
+    """Return the speed-up of a step if all of it is divided among `ranks` except the update, `share` percent of it."""
     return 1 / (share / 100 + (1 - share / 100) / ranks)
 
 

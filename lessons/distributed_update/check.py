@@ -129,7 +129,7 @@ class Training(AccumulatedUpdates):
         )
 
     def wrong(self) -> str:
-        """Return a message on the first full update that is wrong; "" if all are right."""
+        """Return a message about the first full update that is wrong; "" if all are right."""
         return self.count_error(self.full) or next(filter(None, map(self._wrong, range(self.full))), "")
 
     def last_update_error(self) -> str:
@@ -150,7 +150,7 @@ class Training(AccumulatedUpdates):
                 if (numbers := sum(map(len, gathered))) > len(piece) + BESIDE:
                     return f"for update {t + 1} rank {rank} gave {numbers} numbers to all_gather, not {len(piece)}"
                 if not self._new(t, piece, gathered):
-                    return f"what rank {rank} gave to all_gather for update {t + 1} is not its piece of the new weights"
+                    return f"rank {rank} called all_gather for update {t + 1} without its piece of the new weights"
         return ""
 
     def _new(self, t: int, piece: np.ndarray, gathered: list[np.ndarray]) -> bool:

@@ -25,7 +25,7 @@ NETWORK = "2e-5:1e9:0"  # latency in s and bytes/s; sending a message takes its 
 STEPS = 60  # of a fast worker on images
 ROUNDS = 30  # steps of a fast worker within which all have to agree
 MOST = 3  # messages that a worker may leave unread at the end, times the workers: some are in flight
-OTHERWISE = "judged only when every worker sends a half in each step, and adds everything that it is sent"
+OTHERWISE = "judged only when every worker sends a half in each step, and adds everything it receives"
 CLOSE = 1e-3  # share of a parameter, or of 1: the error of single precision
 LEAST = 0.25  # mean share of its x that a worker sends in a message; a half is required
 
@@ -49,7 +49,7 @@ def check(solution, seed):
         wrong = account.missing()
         yield right, not wrong, wrong or f"{sum(account.steps)} steps of {workers} workers"
         time = STEPS / max(1, account.least(fast))
-        told = f"it takes {time:.2f} times the time of a worker alone; at most {TARGETS['time']} is allowed"
+        told = f"a step takes {time:.2f} times as long as that of a worker alone; at most {TARGETS['time']} is allowed"
         yield quick, not wrong and time <= TARGETS["time"], OTHERWISE if wrong else told
         sent = max(account.sent[rank] / max(1, account.steps[rank]) for rank in range(workers))
         told = f"up to {sent:.2f} messages of a worker in a step; at most {TARGETS['traffic']} are allowed"
@@ -204,7 +204,7 @@ class Holding:
         self._comm.send((x, p), dst, tag)
 
     def _poll(self, tag=0):
-        """Poll like a cluster; a rank listed without a message is lost, which the next `recv_any` reports.
+        """Return the ranks that `poll` lists, without lost ones. A rank listed without a message is from then on lost.
 
         A cluster's `recv_any` reports a loss once no message is in flight, but to a slow worker some always are.
         """

@@ -99,7 +99,7 @@ class LargeBatchProbe(AccumulatedUpdates):
         return self.count_error(full) or next(filter(None, map(self._wrong, range(full))), "")
 
     def factor_error(self, full: int) -> str:
-        """Return a message on the factor by which all full updates are too large or too small; "" if they share none.
+        """Return a message about the factor by which all full updates are too large or small; "" if they share none.
 
         The first rate of a warm-up is that of a single mini-batch, whatever k is. So if this one is off, too, the rule
         for the rate is not to blame: the rates were not multiplied with a mean.

@@ -181,7 +181,7 @@ def check(solution, seed):
 
 
 def order_error(plan: Plan) -> str:
-    """Return a message on the first bucket that is sent before one that is ready earlier; "" if there is none.
+    """Return a message about the first bucket that is sent before one that is ready earlier; "" if there is none.
 
     Back-propagation ends with layer 0, so a bucket is ready with the lowest of its layers.
     """

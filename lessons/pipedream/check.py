@@ -99,7 +99,7 @@ class PipelineProbe:
 
     @property
     def missing(self) -> str:
-        """A message on the first stage that lacks updates; "" if none does."""
+        """A message about the first stage that lacks updates; "" if none does."""
         for stage, count in enumerate(self.updates):
             if count < self.batches:
                 return f"stage {stage} made {count} updates for {self.batches} mini-batches"

@@ -64,7 +64,7 @@ def striped(run, machines: int, units: int, top: str) -> float:
 
 
 def which(run, asked: str) -> str:
-    """Return the only method that fits."""
+    """Return the only method that meets the requirement `asked`."""
     fits = {"the last": "own", "errors no": "half", "both passes": "guess", "one rate": "plain"}
     return next(key for begins, key in fits.items() if asked.startswith(begins))
 

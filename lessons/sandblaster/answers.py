@@ -75,7 +75,7 @@ def answers(run, memory: int) -> float:
 
 
 def ahead(run, problem: str, passes: int) -> str:
-    """Return which has the lower loss after this many passes."""
+    """Return whether SGD or L-BFGS has the lower loss after this many passes."""
     data, small = BOWL if "bowl" in problem else DIGITS
     sgd = run(algorithm="sgd", workers=1, epochs=passes, evaluations=1, **data, **small).summary["held_out_loss"]
     batch = run(**LBFGS, workers=4, memory=10, steps=passes, evaluations=10_000, **data)

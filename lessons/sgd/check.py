@@ -52,7 +52,9 @@ def check(solution, seed):
             yield mark, part <= TARGETS["noise"], f"{told}; at most {TARGETS['noise']} is allowed"
     few = steps.vectors <= TARGETS["memory"] + NUMBERS / steps.least
     told = f"{steps.vectors:.2f} vectors, numbers included; at most {TARGETS['memory']} and {NUMBERS} numbers"
-    little, grown = held.check_limit(1000, GROWTH, f"its process grew by {{:.0f}} kB; at most {GROWTH} are allowed")
+    little, grown = held.check_limit(
+        1000, GROWTH, f"the solution's process grew by {{:.0f}} kB; at most {GROWTH} are allowed"
+    )
     if not settled:
         yield lean, False, steps.hidden or OTHERWISE
     else:

@@ -43,7 +43,7 @@ def gathered(run, features: int, gathered: int) -> float:
 
 
 def sharing(run, case: str) -> str:
-    """Return what two threads do to each other."""
+    """Return how two threads interfere in this case."""
     begins = {"load the same": "lost", "write w": "line", "write coordinates": "nothing", "compute a": "stale"}
     return next(key for words, key in begins.items() if case.startswith(words))
 

@@ -58,7 +58,7 @@ def check(solution, seed):
     yield frugal, counts and share <= TARGETS["written"], told
     told = f"{above:+.3f} compared with one thread's; at most {TARGETS['objective']} above is allowed"
     if above > USEFUL:
-        told += f"; from {USEFUL} above on, the other marks do not count"
+        told += f"; above {USEFUL}, the other marks do not count"
     yield learned, not wrong and above <= TARGETS["objective"], told
     time = done.summary["seconds"] / alone.summary["seconds"]
     told = f"{time:.2f} times what one thread takes; at most {TARGETS['time']} is allowed"
@@ -87,7 +87,7 @@ class Watched:
         self.added, self.asked = {}, {}  # by thread, (d,): what it added, and the sum of its gradients
 
     def wrong(self, rate: float, samples: int) -> str:
-        """Return a message on a thread that did not add its gradients, one per sample; "" if all did."""
+        """Return a message about a thread that did not add its gradients, one per sample; "" if all did."""
         for rank, taken in sorted(self.gradients.items()):
             if taken < samples:
                 return f"thread {rank} took the gradients of {taken} of its {samples} samples"

@@ -138,7 +138,9 @@ class BoundProbe:
 
     def send(self, x, dst, tag=0):
         if dst not in self.sent or np.shape(x) != self.w.shape:
-            raise SolutionError(f"it sent something of shape {np.shape(x)} to rank {dst}; expected w, to a worker.")
+            raise SolutionError(
+                f"the server sent something of shape {np.shape(x)} to rank {dst}; expected w, to a worker."
+            )
         if not self.misled and dst in self.left:
             if dst not in self.waiting:
                 self.misled = f"rank {dst} was answered without having sent a gradient"
@@ -155,7 +157,7 @@ class BoundProbe:
     def report(self, w):
         w = np.asarray(w, self.w.dtype)
         if w.shape != self.w.shape:
-            raise SolutionError(f"it reported something of shape {w.shape}; expected w.")
+            raise SolutionError(f"the server reported something of shape {w.shape}; expected w.")
         if len(self.new) != 1:
             self.miscounted = self.miscounted or (
                 f"update {self.counted} was made of {len(self.new)} gradients; expected 1"

@@ -140,7 +140,7 @@ def test_models_in_a_variable_are_no_memory_of_few_vectors():
 @pytest.mark.slow
 def test_whatever_a_process_has_seen_and_keeps_counts_as_memory():
     earned, told, _ = marks(solution().replace("def step(", "def honest(") + HOARD)
-    assert earned == [True, True, True, False] and "its process grew by" in told[MEMORY]
+    assert earned == [True, True, True, False] and "process grew by" in told[MEMORY]
 
 
 def test_a_step_that_differs_where_others_were_not_seen_is_told():
