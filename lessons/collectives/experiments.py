@@ -40,7 +40,7 @@ DIVISIBLE = 4 * 40_320  # bytes of a vector, divisible by every number of ranks 
             math.isclose(row["ring"], row["least"], rel_tol=1e-4) for row in rows
         ),
         "which is less than two vectors, however many ranks there are": lambda rows: max(column(rows, "ring")) < 2,
-        "halving/doubling sends as little among 2, 4, 8, ... ranks, and half as much again between": lambda rows: (
+        "halving/doubling sends as little among 2, 4, 8, ... ranks, else up to half as much again": lambda rows: (
             all(
                 (row["halving_doubling"] / row["least"] < 1.0001) == (row["ranks"] & (row["ranks"] - 1) == 0)
                 for row in rows
@@ -111,7 +111,7 @@ DRAWN = (*CLOSED, "double_tree")
         "for a long vector two trees take under 1.25 times the ring's time, one tree over 3 times": lambda rows: (
             rows[-1]["double_tree"] < 1.25 * rows[-1]["ring"] < rows[-1]["tree"] / 2.5
         ),
-        "at either end one of them is within 3 % of the limit of rounds and bytes, and none at 50 kB": lambda rows: (
+        "for shortest and longest vectors the fastest is within 3 % of the limit; at 50 kB none is": lambda rows: (
             all(row[quickest(row)] < 1.03 * row["limit"] for row in (rows[0], rows[-1]))
             and rows[2]["bytes"] < HALVING
             and min(rows[2][name] for name in (*DRAWN, "everybody serves")) > 1.4 * rows[2]["limit"]
@@ -191,7 +191,9 @@ def more_ranks(run):
     source="NVIDIA's NCCL, src/graph/tuning.cc",
     claims={
         "within one node the ring has the lower latency": lambda rows: rows[0]["ring"] < rows[0]["tree"],
-        "from two nodes on the tree has": lambda rows: all(row["tree"] < row["ring"] for row in rows[1:]),
+        "from two nodes on the tree has the lower latency": lambda rows: all(
+            row["tree"] < row["ring"] for row in rows[1:]
+        ),
         "each doubling of the nodes adds a constant time to the tree, and more and more to the ring": lambda rows: (
             np.ptp(np.diff(column(rows, "tree"))) < 1e-9
             and all(b > 1.5 * a for a, b in pairwise(np.diff(column(rows, "ring"))[1:]))
@@ -224,13 +226,13 @@ MODEL = 1 << 20  # bytes
         "with one server per worker it does not grow at all": lambda rows: (
             max(column(rows, "as many servers")) < 1.001 * min(column(rows, "as many servers"))
         ),
-        "if every worker serves a piece, it takes the ring's time less 2N - 4 latencies": lambda rows: all(
+        "if every worker serves a piece, a sum takes the ring's time minus 2N - 4 latencies": lambda rows: all(
             abs(row["ring"] - row["everybody serves"] - MS * (2 * row["workers"] - 4) * ALPHA) < 1e-6 for row in rows
         ),
         "unless all begin with the same server: then contention for its port costs over 40 % more": lambda rows: (
             rows[-1]["all at once"] > 1.4 * rows[-1]["everybody serves"]
         ),
-        "with every message sent it takes the time of the formulas": lambda rows: all(
+        "with every message sent, all three take exactly as long as their formulas say": lambda rows: all(
             math.isclose(row[name], row[f"{name}, formula"], rel_tol=1e-9)
             for row in rows
             for name in ("one server", "as many servers", "everybody serves")
@@ -283,7 +285,7 @@ BOXES = {
 
 
 @figure(
-    "Nodes of eight GPUs: what do more ports gain, and what does summing within each node first?",
+    "What do more ports gain for nodes of eight GPUs, and what does summing within each node first gain?",
     source="Cho et al., arXiv:1708.02188 (an all-reduce that knows the topology); NVIDIA, NCCL (a ring for each NIC)",
     claims={
         "one port of 10 Gb/s: for 16 kB the ring takes over a third longer than the hierarchy": lambda rows: all(
@@ -296,7 +298,7 @@ BOXES = {
                 for n in (LONG, LONGEST)
             )
         ),
-        "one port, fast or slow: recursive doubling passes it 8 times a round, and is slowest from 1 MB on": (
+        "with one port, recursive doubling sends 8 vectors through it per round, and is slowest from 1 MB on": (
             lambda rows: all(
                 slower(rows, "recursive_doubling", box=box, nodes=nodes, bytes=n) > 4
                 for box in (OLD, SHARED)
@@ -314,16 +316,16 @@ BOXES = {
             math.isclose(row["ring"], value(rows, "ring", **{**among(row), "box": SHARED}), rel_tol=1e-3)
             for row in matching(rows, box=OWN)
         ),
-        "and makes the hierarchy over 3 times as fast for 64 MB, and recursive doubling over 6 times": lambda rows: all(
+        "a port per GPU makes the hierarchy over 3 times as fast for 64 MB, recursive doubling 6": lambda rows: all(
             value(rows, name, box=SHARED, nodes=nodes, bytes=LONGEST)
             > times * value(rows, name, box=OWN, nodes=nodes, bytes=LONGEST)
             for name, times in (("hierarchical", 3), ("recursive_doubling", 6))
             for nodes in (2, 8)
         ),
-        "recursive doubling is then the fastest for 16 kB": lambda rows: all(
+        "with a port for each GPU, recursive doubling is the fastest for 16 kB": lambda rows: all(
             row["recursive_doubling"] == min(row[name] for name in BARS) for row in matching(rows, box=OWN, bytes=SHORT)
         ),
-        "and a ring for each GPU for 64 MB: nearly 5 times as fast as one, or more": lambda rows: all(
+        "for 64 MB a ring for each GPU is then the fastest: at least 4.5 times as fast as one ring": lambda rows: all(
             row["a ring per GPU"] == min(row[name] for name in BARS) and row["ring"] > 4.5 * row["a ring per GPU"]
             for row in matching(rows, box=OWN, bytes=LONGEST)
         ),
@@ -393,12 +395,15 @@ PAIRED = "recursive_doubling", "halving_doubling", "tree"
     "Does the order of additions matter?",
     source="Higham, SIAM Journal on Scientific Computing 14(4), 1993",
     claims={
-        "the same four numbers add up to 0 or 1, never to 2, and one vector of the ring has both": lambda rows: (
+        "the same four numbers add up to 0 or 1, never to 2; the ring's result contains both": lambda rows: (
             {digit for row in rows for digit in row["1e8 + 1 - 1e8 + 1"].split()} == {"0", "1"}
             and value(rows, "1e8 + 1 - 1e8 + 1", algorithm="ring") == "0 1"
         ),
-        "all-reduces that begin with neighbours add the same pairs, bit for bit; no others agree": lambda rows: all(
-            row["bits of"] == ("recursive_doubling" if row["algorithm"] in PAIRED else row["algorithm"]) for row in rows
+        "all-reduces that begin with neighbours add the same pairs and agree bit for bit; no others do": lambda rows: (
+            all(
+                row["bits of"] == ("recursive_doubling" if row["algorithm"] in PAIRED else row["algorithm"])
+                for row in rows
+            )
         ),
         "pairwise sums, 6 additions deep, lose less than sums around the ring, 63 deep": lambda rows: (
             ratio(rows, "error", algorithm=("ring", "tree")) > 1.5

@@ -13,7 +13,7 @@ MORE_RANKS = Assignment(
         "the ring's time doubles with the ranks, and grows faster than that of the others": lambda rows: (
             _grows(rows, "ring") > 6 > 3 > max(_grows(rows, name) for name in WAYS[1:])
         ),
-        "with 32 ranks it takes over eight times as long as recursive doubling": lambda rows: (
+        "with 32 ranks the ring takes over eight times as long as recursive doubling": lambda rows: (
             ratio(rows, "seconds", collective=("ring", "recursive_doubling"), workers=32) > 8
         ),
     },
@@ -28,7 +28,7 @@ LONG = Assignment(
             for network in ("10GbE", "1GbE")
             for other in ("ring", "halving_doubling")
         ),
-        "it sends over twice the bytes of the ring": lambda rows: (
+        "recursive doubling sends over twice the bytes of the ring": lambda rows: (
             ratio(rows, "bytes", collective=("recursive_doubling", "ring"), network="10GbE") > 2
         ),
         "on the slow network the ring is within 5 % of halving and doubling": lambda rows: (

@@ -95,7 +95,7 @@ def losses(rows, codec):
     "When does a sparse gradient cost more than a dense one?",
     source="Lin et al., 2018; Renggli et al., 2019",
     claims={
-        "at a density of 1/N it moves exactly the bytes of the dense ring": lambda rows: (
+        "at a density of 1/N a sparse gradient moves exactly the bytes of the dense ring": lambda rows: (
             column(rows, "times dense", density="1/N") == [1.0] * 5
         ),
         "at twice that density it moves twice as many, at half of it half as many": lambda rows: (
@@ -223,8 +223,8 @@ def latency_floor(run):
         "too large a threshold holds small gradients back, for over twice the lowest loss": lambda rows: (
             rows[-1]["loss"] > 2 * min(column(rows, "loss"))
         ),
-        "in between, one sends under a hundredth of the bytes for less than 1.75 times the lowest loss": lambda rows: (
-            any(row["times fewer"] > 100 and row["loss"] < 1.75 * min(column(rows, "loss")) for row in rows)
+        "a medium threshold sends under 1/100 of the bytes for less than 1.75 times the lowest loss": lambda rows: any(
+            row["times fewer"] > 100 and row["loss"] < 1.75 * min(column(rows, "loss")) for row in rows
         ),
     },
     look=Look("times fewer", ("loss",), "tau", log="xy", title="training loss"),
@@ -242,10 +242,10 @@ def threshold(run):
     "Where does momentum belong when most of a gradient is sent late?",
     source="Lin, Han, Mao, Wang & Dally, 2018, section 3.2",
     claims={
-        "on average over both densities momentum after the exchange, on what arrives, ends higher": lambda rows: (
+        "on average over both densities, momentum ends higher after the exchange than before it": lambda rows: (
             np.prod(column(rows, "loss", momentum="after")) > np.prod(column(rows, "loss", momentum="before"))
         ),
-        "before it, on the workers, under 1/30 of the bytes ends below 7 times the uncompressed loss": lambda rows: (
+        "before the exchange, under 1/30 of the bytes ends below 7 times the uncompressed loss": lambda rows: (
             value(rows, "loss", density=0.003, momentum="before") < 7 * value(rows, "loss", density=1)
             and value(rows, "bytes", density=0.003, momentum="before") < value(rows, "bytes", density=1) / 30
         ),
@@ -350,7 +350,7 @@ def noise(run, s, bucket):
         "with error feedback one direction ends less than a fifth above the loss of whole gradients": lambda rows: (
             value(rows, "loss", directions=1, feedback="with feedback") < 1.2 * value(rows, "loss", directions="all")
         ),
-        "without error feedback it takes sixteen": lambda rows: (
+        "without error feedback it takes sixteen directions": lambda rows: (
             column(rows, "loss", feedback="without")[:-1] == sorted(column(rows, "loss", feedback="without")[:-1])[::-1]
             and value(rows, "loss", directions=8, feedback="without") > 1.03 * value(rows, "loss", directions="all")
             and value(rows, "loss", directions=16, feedback="without") < 1.05 * value(rows, "loss", directions="all")

@@ -24,7 +24,7 @@ OWNERS = Assignment(
     paired=True,
     note=("seconds", "share_update", "bytes"),
     claims={
-        "on 16 ranks the update takes less than a tenth": lambda rows: rows[-1]["share_update"] < 0.1,
+        "on 16 ranks the update takes less than a tenth of the time": lambda rows: rows[-1]["share_update"] < 0.1,
         "and they are more than four times as fast as one": lambda rows: rows[0]["seconds"] > 4 * rows[-1]["seconds"],
     },
 )

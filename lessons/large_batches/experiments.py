@@ -16,7 +16,7 @@ NOISE = {"workload": "quadratic", "dimension": 400, "condition": 1, "noise": 4.0
 
 
 @figure(
-    "What does a batch teach if only the batch grows?",
+    "What does a model learn if only the batch grows?",
     source="Goyal et al., 2017, section 2.1",
     claims={
         "after the same number of steps the loss hardly depends on the batch": lambda rows: all(
@@ -88,7 +88,7 @@ def two_ways_to_scale(run):
     "Are 32 images the same batch for any number of workers that share them?",
     source="Ioffe & Szegedy, 2015",
     claims={
-        "with one image each, batch norms end over a quarter of the path away from one worker's model": lambda rows: (
+        "with one image each, training ends over a quarter of the path away from one worker's model": lambda rows: (
             value(rows, "distance", over="own", images=1) > 25
         ),
         "that is more than twice as far as with sixteen images each": lambda rows: (
@@ -124,7 +124,7 @@ def parts_of_a_batch(run):
 
 
 def _start(comm, task, s):
-    """Ship the initial model."""
+    """Report and return the initial model, without training."""
     w = task.start()
     task.report(w)
     return w
@@ -134,13 +134,13 @@ def _start(comm, task, s):
     "Should the rate grow with the batch, or with its root?",
     source="Krizhevsky, 2014; Hoffer et al., 2017; Goyal et al., 2017",
     claims={
-        "up to 256 images the root rule has more than twice the training loss of k times": lambda rows: all(
+        "with 128 and 256 images the root rule has more than twice the linear rule's training loss": lambda rows: all(
             ratio(rows, "loss", rule=("root of k", "k times"), batch=batch) > 2 for batch in (128, 256)
         ),
-        "with 1,024 it has less than half the error of k times": lambda rows: (
+        "with 1,024 it has less than half the linear rule's error": lambda rows: (
             ratio(rows, "error", rule=("root of k", "k times"), batch=1024) < 0.5
         ),
-        "and still more than twice what it had with 128": lambda rows: (
+        "and still more than twice its own error with 128": lambda rows: (
             ratio(rows, "error", rule="root of k", batch=(1024, 128)) > 2
         ),
     },
@@ -230,10 +230,10 @@ NOTCH = 2**0.5  # from one rate tried to the next
 
 
 @figure(
-    "What is the largest rate at which a batch learns?",
+    "What is the largest rate at which a model learns, for each batch?",
     source="Ma, Bassily & Belkin, 2018; Wu, Ma & E, 2018",
     claims={
-        "256 images a step learn at over 1.9 times the rate of 4": lambda rows: (
+        "with 256 images a step, a model learns at over 1.9 times the rate of 4": lambda rows: (
             ratio(rows, "rate", batch=(256, 4)) > 1.9
         ),
         "from 64 images to all of them the rate changes by at most one of the factors tried": lambda rows: (
@@ -430,7 +430,7 @@ def spread_of(rows, of):
         "the median error of a constant warm-up is above that of a gradual one": lambda rows: (
             value(rows, "median", warm_up="constant") > value(rows, "median", warm_up="gradual")
         ),
-        "its jump drives the loss to more than twice the highest of the others": lambda rows: (
+        "the jump of a constant warm-up drives the loss to more than twice the highest of the others": lambda rows: (
             value(rows, "worst", warm_up="constant")
             > 2 * max(value(rows, "worst", warm_up=other) for other in ("gradual", "none"))
         ),
@@ -575,7 +575,7 @@ def train_at_scaled_rate(run, batch, base_batch):
 
 
 def base_batch(rule, batch):
-    """Return the batch by which `batch` is divided to get the factor of its rate."""
+    """Return the base batch for which batch / base batch is k or, by the other rule, the root of k."""
     return 16 if rule == "k times" else round(16 * (batch / 16) ** 0.5)
 
 

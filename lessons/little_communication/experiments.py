@@ -81,10 +81,10 @@ def busy(run):
     "How much outer momentum is best on digits?",
     source="Douillard et al., 2023",
     claims={
-        "0.9, the paper's, ends at over 1.4 times the loss of plain averages": lambda rows: (
+        "the paper's momentum of 0.9 ends at over 1.4 times the loss of plain averages": lambda rows: (
             value(rows, "loss", momentum=0.9) > 1.4 * value(rows, "loss", momentum=0.0)
         ),
-        "a half costs nothing: it stays below 1.2 times their loss": lambda rows: (
+        "a momentum of 0.5 costs little: it stays below 1.2 times the loss of plain averages": lambda rows: (
             value(rows, "loss", momentum=0.5) < 1.2 * value(rows, "loss", momentum=0.0)
         ),
         "in accuracy all are level within four hundredths": lambda rows: (
@@ -220,14 +220,14 @@ METHODS = {"DiLoCo": ("diloco", {"outer_momentum": 0.3}), "no barrier": ("async_
     "What do four speeds and a crash cost, with a barrier and without?",
     source="Liu, Chhaparia, Douillard et al., 2024",
     claims={
-        "at four speeds those without a barrier process more than twice the images": lambda rows: (
+        "at four speeds, training without a barrier processes more than twice the images": lambda rows: (
             ratio(rows, "images", cluster="four speeds", method=("no barrier", "DiLoCo")) > 2
         ),
-        "and end lower": lambda rows: ratio(rows, "loss", cluster="four speeds", method=("no barrier", "DiLoCo")) < 1,
-        "if all are alike, DiLoCo is at most a third worse, or better": lambda rows: (
+        "and ends lower": lambda rows: ratio(rows, "loss", cluster="four speeds", method=("no barrier", "DiLoCo")) < 1,
+        "if all are alike, DiLoCo's loss is at most a third higher": lambda rows: (
             ratio(rows, "loss", cluster="four alike", method=("DiLoCo", "no barrier")) < 4 / 3
         ),
-        "a crash ends DiLoCo's training at over four times the other's loss": lambda rows: (
+        "with a crash, DiLoCo ends at over four times the loss without a barrier": lambda rows: (
             ratio(rows, "loss", cluster="four speeds, one crashes", method=("DiLoCo", "no barrier")) > 4
         ),
     },
@@ -315,7 +315,7 @@ def in_chaos(run, method):
 
 
 @figure(
-    "With the same bytes: a few parameters in every step, or all of them seldom?",
+    "For the same bytes: send a few parameters in every step, or all of them rarely?",
     source="Beton et al., 2025",
     claims={
         "one parameter in 256 in every step ends lower than all of them every 256 steps": lambda rows: (
@@ -324,7 +324,7 @@ def in_chaos(run, method):
         "a quarter of them is as good as all in every fourth step, to within two fifths": lambda rows: (
             3 / 5 < ratio(rows, "loss", share=1 / 4, send=("few, always", "all, seldom")) < 7 / 5
         ),
-        "one in 256 costs loss, whichever way": lambda rows: all(
+        "sending one in 256 raises the loss either way": lambda rows: all(
             ratio(rows, "loss", share=(1 / 256, 1 / 4), send=send) > 1.1 for send in ("few, always", "all, seldom")
         ),
     },
@@ -366,7 +366,7 @@ def train_sparing(run, send, period):
         "with 64 the sum takes more than six times as long": lambda rows: (
             ratio(rows, "seconds", places=64, exchange=("sum of all", "in pairs")) > 6
         ),
-        "both take what the formulas say, to within a fiftieth": lambda rows: all(
+        "both times agree with the formulas within 2 %": lambda rows: all(
             abs(row["seconds"] / row["theory"] - 1) < 0.02 for row in rows
         ),
     },
@@ -389,7 +389,7 @@ def many_places(run):
 
 
 def exchange_seconds(run, exchange, places):
-    """Return the seconds of an exchange: those that four more of them take, divided by four."""
+    """Return the seconds of an exchange: the time that four more exchanges take, divided by four."""
     bowl = {
         "workload": "quadratic", "dimension": 1024, "points": 64, "batch": 1, "evaluations": 1, "learning_rate": 0.01,
         "device": "1e12:1e15:0", "latency": 0.1, "bandwidth": 4096.0, "period": 1, "update": "sgd", "workers": places,
@@ -472,11 +472,11 @@ AGGREGATES = ("mean", "trimmed", "median", "krum")
         "the mean goes as far as liars please: a hundredfold lie pulls it over 40 times as far as a plain one": (
             lambda rows: ratio(rows, "pulled", aggregate="mean", lie=("backwards, a hundredfold", "backwards")) > 40
         ),
-        "the others hardly notice how loud a lie is": lambda rows: all(
+        "the other three hardly depend on the size of a lie": lambda rows: all(
             ratio(rows, "pulled", aggregate=name, lie=("backwards, a hundredfold", "backwards")) < 1.2
             for name in ("trimmed", "median", "krum")
         ),
-        "a lie that is a little off pulls every one of the three farther than the mean": lambda rows: all(
+        "a lie that is a little off pulls each of the three farther than it pulls the mean": lambda rows: all(
             ratio(rows, "pulled", aggregate=(name, "mean"), lie="a little off") > 1.5
             for name in ("trimmed", "median", "krum")
         ),

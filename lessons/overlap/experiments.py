@@ -26,7 +26,7 @@ DELAY = {"algorithm": "delayed", "learning_rate": 0.1}
 
 
 def step(done):
-    """Return the milliseconds of a step, once the first ones are over."""
+    """Return the milliseconds of a step, averaged over the last four."""
     at = done.losses["seconds"][done.losses["rank"] == 0]
     return MS * (at[-1] - at[-5]) / 4
 
@@ -45,10 +45,10 @@ BANDWIDTHS = 3e7, 1e8, 3e8, 1e9, 1.7e9, 3e9, 1e10
     source="Zhang et al. (Poseidon), USENIX ATC 2017, section 3",
     claims={
         "overlap is never slower": lambda rows: all(row["gain"] > 0.999 for row in rows),
-        "it gains little where the network is much slower or much faster than the workers": lambda rows: (
+        "overlap gains little where the network is much slower or much faster than the workers": lambda rows: (
             max(rows[0]["gain"], rows[-1]["gain"]) < 1.2 < 1.4 < max(column(rows, "gain"))
         ),
-        "it gains most where the all-reduce takes about as long as back-propagation": lambda rows: (
+        "overlap gains most where the all-reduce takes about as long as back-propagation": lambda rows: (
             0.4 < max(rows, key=lambda row: row["gain"])["sum/compute"] < 1
         ),
         "even there the forward pass hides nothing: the gain is below 5/3": lambda rows: (
@@ -220,7 +220,7 @@ def slice_size(run):
     "How much faster is a step if gradients may be late?",
     source='Daily et al., "Leveraging Asynchronicity in Gradient Descent", OpenReview rkFd2P5gl',
     claims={
-        "never more than twice as fast": lambda rows: max(column(rows, "gain")) <= 2,
+        "a step is never more than twice as fast": lambda rows: max(column(rows, "gain")) <= 2,
         "over 1.8 times as fast where the all-reduce takes about as long as computing": lambda rows: (
             max(column(rows, "gain")) > 1.8 and 0.5 < max(rows, key=lambda row: row["gain"])["sum/compute"] < 2
         ),
@@ -260,7 +260,7 @@ def delay_gain(run):
         "at a delay of k the largest stable rate is 2 sin(pi / (4 k + 2)) over the curvature": lambda rows: all(
             abs(row["largest step"] / row["theory"] - 1) < 0.02 for row in rows
         ),
-        "a delay of one step halves it": lambda rows: (
+        "a delay of one step halves that rate": lambda rows: (
             abs(2 * value(rows, "largest step", delay=1) / value(rows, "largest step", delay=0) - 1) < 0.03
         ),
         "every further step shrinks it": lambda rows: (

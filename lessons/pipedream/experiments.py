@@ -103,7 +103,7 @@ def tail(done, last=60):
             and value(rows, "speed-up", stages=8, pipeline="GPipe") < 4.2
         ),
         "the more stages, the more is gained": lambda rows: is_rising([_gain(rows, n) for n in (2, 4, 8)]),
-        "at a small rate, after as many mini-batches, it has learned the same, up to a few percent": lambda rows: all(
+        "at a small rate, all losses are about the same after the same number of mini-batches": lambda rows: all(
             row["loss"] < 1.05 * rows[0]["loss"] < 0.95 * GUESSING for row in rows
         ),
     },
@@ -237,7 +237,7 @@ TUNED = {  # on how many stages weights are computed, how, and the steps to try
 
 
 @figure(
-    "And if each has its own best rate and momentum?",
+    "What if each method has its own best rate and momentum?",
     source="Harlap et al., 2018; the comparison is ours",
     claims={
         "GPipe ends lowest, at under two thirds of stashing": lambda rows: (
@@ -366,10 +366,10 @@ def what_a_stage_holds(run):
         "without latency PipeDream beats GPipe with 8 micro-batches by the bubble, 11/8": lambda rows: (
             1.3 < _ahead(rows, 0) < 1.4
         ),
-        "with latency it loses time in every mini-batch, since at most S are in flight": lambda rows: all(
+        "with latency PipeDream loses time in every mini-batch, since at most S are in flight": lambda rows: all(
             abs(row["PipeDream"] / row["(f+b) / (f+b + 2c (S-1)/S)"] - 1) < 0.05 for row in rows
         ),
-        "GPipe pays for it once a mini-batch, and is ahead in the end": lambda rows: _ahead(rows, 4) < 0.85,
+        "GPipe pays for latency once per mini-batch, and is ahead if it is high": lambda rows: _ahead(rows, 4) < 0.85,
         "with twice as many in flight, PipeMare hides a latency as long as a forward pass": lambda rows: (
             _speed(rows, "PipeMare", 1) > 0.95 > 0.7 > _speed(rows, "PipeDream", 1)
         ),
@@ -448,7 +448,7 @@ def _faster(rows, **where):
         "with a momentum of 0.9 for all, GPipe is more than 1.3 times as fast as stashing": lambda rows: (
             _faster(rows, momentum=0.9) > 1.3
         ),
-        "stashing needs no momentum, which its delay supplies: without it, it is at most a tenth slower": lambda rows: (
+        "stashing needs no momentum, which its delay supplies: without any it is at most a tenth slower": lambda rows: (
             _best(rows, "stash", momentum=0.0)["seconds"] < 1.1 * _best(rows, "stash", momentum=0.9)["seconds"]
         ),
         "each at its own best rate and momentum, GPipe is at most a tenth behind stashing and SpecTrain": lambda rows: (
@@ -457,7 +457,7 @@ def _faster(rows, **where):
         "and at most a quarter behind 2BW": lambda rows: (
             _best(rows, "GPipe")["seconds"] < 1.25 * _best(rows, "2BW")["seconds"]
         ),
-        "it needs fewer than two thirds of the mini-batches that stashing needs: freshness buys steps": lambda rows: (
+        "GPipe needs fewer than two thirds of stashing's mini-batches: fresh gradients save steps": lambda rows: (
             _best(rows, "GPipe")["steps"] < 2 / 3 * _best(rows, "stash")["steps"]
         ),
     },

@@ -43,7 +43,7 @@ RELU = Assignment(
     turn={"weights": ("stash", "none")},
     note=("held_out_loss",),
     claims={
-        "without the stash it diverges, with it the loss stays finite": lambda rows: (
+        "without the stash training diverges, with it the loss stays finite": lambda rows: (
             rows[0]["held_out_loss"] < float("inf") == rows[1]["held_out_loss"]
         )
     },

@@ -172,14 +172,14 @@ def _least(rows, stages):
     "How large may a step be if its gradient is late?",
     source="Yang et al., 2021 (PipeMare), lemma 1; with momentum by trying",
     claims={
-        "without momentum it is less than 2 sin(pi / (4 t + 2)) on curvature 1, for every delay t": lambda rows: all(
+        "without momentum the rate is below 2 sin(pi / (4 t + 2)) on curvature 1, for every delay t": lambda rows: all(
             abs(row["largest rate"] / row["theory"] - 1) < 0.01 for row in rows if row["momentum"] == 0
         ),
         "that rate falls as one over the delay": lambda rows: 1.9 < _rate(rows, 0, 10) / _rate(rows, 0, 20) < 2.1,
         "without delay, a momentum of m tolerates 2 (1 + m), nearly twice as much": lambda rows: (
             abs(_rate(rows, 0.9, 0) / 3.8 - 1) < 0.01
         ),
-        "with delay, only far smaller ones: already at six updates a tenth": lambda rows: (
+        "with delay it tolerates far less: at six updates, a tenth of the rate without momentum": lambda rows: (
             _rate(rows, 0.9, 6) < _rate(rows, 0, 6) / 10
         ),
     },
@@ -220,15 +220,17 @@ PLAIN = {"model": "mlp", "hidden": ",".join(["48"] * 7), "activation": "tanh"}  
     "Whose gradient is an update?",
     source="Pétrowski, Dreyfus & Girault, 1993, for the order; the measurement is ours",
     claims={
-        "on one stage it is the gradient": lambda rows: max(value(rows, place, stages=1) for place in PLACES) < 1e-4,
+        "on one stage an update is the gradient": lambda rows: (
+            max(value(rows, place, stages=1) for place in PLACES) < 1e-4
+        ),
         "on more it is the gradient neither at the weights it met nor at the newest": lambda rows: all(
             row[place] > 0.01 for row in rows if row["stages"] > 1 for place in PLACES
         ),
         "it is far nearer to the gradient at the weights it met: less than a third as far": lambda rows: all(
             3 * row[PLACES[0]] < row[PLACES[1]] for row in rows if row["stages"] > 1
         ),
-        "the deeper, the farther from that": lambda rows: is_rising(column(rows, PLACES[0])),
-        "from the gradient at the newest weights it is over half that gradient's length": lambda rows: all(
+        "the deeper the pipeline, the farther from that gradient": lambda rows: is_rising(column(rows, PLACES[0])),
+        "it is over half a gradient's length away from the gradient at the newest weights": lambda rows: all(
             row[PLACES[1]] > 0.5 for row in rows if row["stages"] > 1
         ),
     },
@@ -268,7 +270,7 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
     "What helps a pipeline of eight stages?",
     source="Chen, Yang & Cheng, 2018 (SpecTrain); Yang et al., 2021 (PipeMare, T1); the comparison is ours",
     claims={
-        "half as late, it ends lower": lambda rows: _with(rows, "half as late") < _with(rows, "one rate"),
+        "with half the delay, the loss ends lower": lambda rows: _with(rows, "half as late") < _with(rows, "one rate"),
         "with a momentum of 0.9, adding a stash changes it by less than 8 %": lambda rows: (
             abs(ratio(rows, "loss", momentum=0.9, remedy=("half as late, with a stash", "half as late")) - 1) < 0.08
         ),
@@ -278,10 +280,10 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
         "a rate for each stage ends a tenth below one rate, or more": lambda rows: (
             _with(rows, "a rate each") < 0.9 * _with(rows, "one rate")
         ),
-        "if the rates return to their full value, it ends higher than if they stay divided": lambda rows: (
+        "the loss ends higher if rates return to their full value than if they stay divided": lambda rows: (
             _with(rows, "a rate each, at first") > _with(rows, "a rate each")
         ),
-        "half as late and with a rate each, it ends a sixth or more below one rate": lambda rows: (
+        "half as late and with a rate for each stage, it ends a sixth or more below one rate": lambda rows: (
             _with(rows, "half as late, a rate each") < 5 / 6 * _with(rows, "one rate")
         ),
         "none comes close to one machine: all end over twice as high": lambda rows: all(
@@ -362,8 +364,8 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
 def same_time(run):
     """The network of eight layers, each method at its own best rate, for each momentum. One machine gets 60
     mini-batches, the others as many as they do in that time (in the table). Those that never wait are Chen's pipeline,
-    or 1F1B without a stash if half as late; a rate each: over the delay of the stage plus one. Weights are computed on
-    one machine; GPipe's are those of one machine.
+    or 1F1B without a stash if half as late; a rate each: one rate over the stage's delay plus one. Weights are computed
+    on one machine; GPipe's are those of one machine.
     """
     where = {**EIGHT, "learning_rate": 0.001, "steps": 40}
     alone = run(**where, **WAYS["waits"], workers=1).summary["samples_per_second"]
@@ -387,7 +389,7 @@ def _after(rows, method):
         "striped, two machines are worth 1.9 and four 3.5; the paper's were worth 1.9 and 3.3": lambda rows: (
             abs(_striped(rows, 2) - 1.9) < 0.05 and abs(_striped(rows, 4) - 3.5) < 0.1
         ),
-        "undivided, it is the slowest stage, and a fourth machine gains nothing": lambda rows: (
+        "undivided, the last layer is the slowest stage, and a fourth machine gains nothing": lambda rows: (
             ratio(rows, "speed-up", machines=(8, 3), top="whole") < 1.05
         ),
         "striped, four machines are worth more than three": lambda rows: _striped(rows, 4) > 3,

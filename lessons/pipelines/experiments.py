@@ -64,7 +64,7 @@ def cut_in_stages(run):
     "How large is the bubble?",
     source="Huang et al., 2019 (GPipe), section 2.3",
     claims={
-        "it is (S-1) / (M+S-1) of the time of all stages": lambda rows: all(
+        "the bubble is (S-1) / (M+S-1) of the time of all stages": lambda rows: all(
             abs(row["idle"] - row["(S-1)/(M+S-1)"]) < 0.025 for row in rows
         ),
         "doubling the micro-batches nearly halves it, once there are many": lambda rows: all(
@@ -139,7 +139,9 @@ def _best(rows, stages):
         "no: 32 micro-batches teach it the same as one, up to rounding": lambda rows: all(
             abs(row["convolutions"]) < 1e-6 for row in rows
         ),
-        "with batch norm it does: a sample is normalised with others": lambda rows: rows[-1]["batch norm"] > 2,
+        "with batch norm it does: a sample is normalised with the others of its micro-batch": lambda rows: (
+            rows[-1]["batch norm"] > 2
+        ),
         "it matters most for the smallest micro-batches, whose statistics are noisiest": lambda rows: (
             min(column(rows, "batch norm")[4:]) > max(column(rows, "batch norm")[:3])
         ),
@@ -233,12 +235,12 @@ HOW = {
     "How much does a stage have to remember?",
     source="Huang et al., 2019, section 2.3; Narayanan et al., 2021, and Fan et al., 2021 (1F1B)",
     claims={
-        "GPipe: every micro-batch, so twice as many need twice as much": lambda rows: all(
+        "GPipe: every micro-batch, so twice as many need twice as much memory": lambda rows: all(
             1.9 < more["kB"] / fewer["kB"] < 2.1
             for fewer, more in pairwise(rows)
             if more["how"] == fewer["how"] == "GPipe"
         ),
-        "1F1B: no more than there are stages, however many follow": lambda rows: (
+        "1F1B: no more micro-batches than there are stages, however many follow": lambda rows: (
             len(set(column(rows, "kB", how="1F1B")[2:])) == 1 and ratio(rows, "kB", how="1F1B", M=(32, 1)) < 4.1
         ),
         "1F1B takes no longer than GPipe": lambda rows: all(
@@ -332,7 +334,7 @@ ZOO = {
     "Must a stage idle at all?",
     source="Narayanan et al., 2021; Li & Hoefler, 2021 (Chimera); Qi et al., 2024 (ZB); DeepSeek-AI, 2024 (DualPipe)",
     claims={
-        "9, 9, 4.5, 6, 3, 3, 1.5 and 2 forward passes, next to 24 of work, by the lists of ops": lambda rows: (
+        "stages idle for 9, 9, 4.5, 6, 3, 3, 1.5 and 2 forward passes by the list, next to 24 of work": lambda rows: (
             column(rows, "by the list") == [9, 9, 4.5, 6, 3, 3, 1.5, 2]
         ),
         "in training they idle as much, give or take 0.7": lambda rows: all(
@@ -391,7 +393,7 @@ def zoo(run):
         "1F1B pays in the steady state, too, since only S micro-batches are in flight": lambda rows: all(
             abs(row["1F1B"] - row["in the steady state"]) < 1.5 for row in rows
         ),
-        "with twice as many in flight it is hidden again, up to a latency of (f+b)/2": lambda rows: all(
+        "with twice as many in flight the latency is hidden again, up to (f+b)/2": lambda rows: all(
             (row["1F1B, twice ahead"] < row["once"] + 1.5) == (row["c"] <= 1.5) for row in rows
         ),
     },

@@ -30,10 +30,10 @@ def portions_computed(done):
         "if one is 30 times slower, waiting for its last portion takes over twice the time of backups": lambda rows: (
             ratio(rows, "milliseconds", slowed=30, shares=("eight each", "eight each, backups")) > 2
         ),
-        "with backups it costs less than half a pass": lambda rows: (
+        "with backups a slow worker costs less than half a pass": lambda rows: (
             ratio(rows, "milliseconds", slowed=(30, 1), shares="eight each, backups") < 1.5
         ),
-        "at less than a quarter more work": lambda rows: all(
+        "backups add less than a quarter to the work": lambda rows: all(
             1 < row["work"] < 1.25 if "backups" in row["shares"] else row["work"] == 1 for row in rows
         ),
         "if all are equally fast, one share each is fastest": lambda rows: (
@@ -128,7 +128,7 @@ def size_of_a_portion(run):
         "Downpour's bytes hardly depend on the number of workers": lambda rows: (
             max(column(rows, "megabytes", method="Downpour")) < 1.15 * min(column(rows, "megabytes", method="Downpour"))
         ),
-        "Sandblaster's, if a worker hands in its sum every 16 portions, grow with it": lambda rows: is_rising(
+        "Sandblaster's grow with it, if a worker hands in its sum every 16 portions": lambda rows: is_rising(
             column(rows, "megabytes", method="Sandblaster, every 16")
         ),
         "with 4 workers they are less than a tenth of Downpour's": lambda rows: (
@@ -292,7 +292,7 @@ def _batch_passes(done):
         "on the bowl it is ahead for the first 8 passes": lambda rows: all(
             row["SGD"] < row["L-BFGS"] for row in rows if row["problem"] == "bowl" and row["passes"] <= 8
         ),
-        "until its noise stops it: after 64 passes L-BFGS is more than ten times lower": lambda rows: (
+        "until noise stops SGD: after 64 passes L-BFGS is more than ten times lower": lambda rows: (
             value(rows, "L-BFGS", problem="bowl", passes=64) < value(rows, "SGD", problem="bowl", passes=64) / 10
         ),
         "the same steps without a memory are behind both from 8 to 32 passes": lambda rows: all(

@@ -61,14 +61,18 @@ CAREFUL = Assignment(
         "after 16 steps L-BFGS has less than three quarters of the loss of steepest descent": lambda rows: (
             ratio(rows, "held_out_loss", memory=(10, 0), steps=16) < 0.75
         ),
-        "after 8 its loss is still over 0.4": lambda rows: value(rows, "held_out_loss", memory=10, steps=8) > 0.4,
+        "after 8 steps the loss of L-BFGS is still over 0.4": lambda rows: (
+            value(rows, "held_out_loss", memory=10, steps=8) > 0.4
+        ),
     },
 )
 CARELESS = Assignment(
     {"algorithm": "sgd", "workers": 1, "batch": 16, "hidden": "32", "learning_rate": 0.3, "evaluations": 1},
     turn={"epochs": (6, 10, 18, 35)},
     note=("samples", "held_out_loss", "seconds"),
-    claims={"after 10 passes its loss is below 0.25": lambda rows: value(rows, "held_out_loss", epochs=10) < 0.25},
+    claims={
+        "after 10 passes the loss of SGD is below 0.25": lambda rows: value(rows, "held_out_loss", epochs=10) < 0.25
+    },
 )
 
 

@@ -190,7 +190,7 @@ HALF = 1250  # of 2,500 steps
         "a quarter of that guess ends over eight times as high, eight times the guess over three times": lambda rows: (
             ratio(rows, "1 / t", guess=(0.125, 0.5)) > 8 and ratio(rows, "1 / t", guess=(4, 0.5)) > 3
         ),
-        "theory is met within a third": lambda rows: all(
+        "every loss is within a third of theory": lambda rows: all(
             abs(row[name] / row[f"{name}, theory"] - 1) < 1 / 3 for row in rows for name in ("1 / t", "mean")
         ),
     },
@@ -353,7 +353,7 @@ NARROW = "adam, condition 10,000"
 
 
 @figure(
-    "And if the valley does not run along a coordinate?",
+    "What if the valley does not run along a coordinate?",
     source="Duchi, Hazan & Singer, 2011",
     claims={
         "SGD and heavy ball take the same steps however the valley lies": lambda rows: all(
@@ -366,10 +366,8 @@ NARROW = "adam, condition 10,000"
         "turned, heavy ball is twice as fast as either adaptive rule": lambda rows: all(
             ratio(rows, "turned", rule=(rule, "momentum")) > 2 for rule in ADAPTIVE
         ),
-        "Adam takes as many steps as before, within a third": lambda rows: 2 / 3 < _lost(rows, "adam") < 4 / 3,
-        "in a valley of condition 10,000 it takes over three times as many when that is turned": lambda rows: (
-            _lost(rows, NARROW) > 3
-        ),
+        "turned, Adam takes as many steps as before, within a third": lambda rows: 2 / 3 < _lost(rows, "adam") < 4 / 3,
+        "turning a valley of condition 10,000 more than triples Adam's steps": lambda rows: _lost(rows, NARROW) > 3,
     },
     look=Look("rule", ("along a coordinate", "turned"), kind="bar", title="steps until the loss is a millionth"),
 )
@@ -464,7 +462,7 @@ METHODS = {
 def rare_features(run):
     """Logistic regression on rows with 16 of 1,000 features, two passes in batches of four. Either all features are
     equally frequent, or as frequent as words, the tenth a tenth as frequent as the first. Each rule has the best of
-    four or five rates, a factor of two apart, for each.
+    four or five rates, a factor of two apart, for either data set.
     """
     for features, skew in SKEWS.items():
         for rule, (algorithm, values, rates) in METHODS.items():

@@ -39,7 +39,7 @@ def per_second(done):
         "with one lock for all, no number of threads is even a quarter faster than one": lambda rows: (
             max(column(rows, "speed-up", lock="one for all")) < 1.25
         ),
-        "the closed form is met within a fifth": lambda rows: all(
+        "the speed-up agrees with its closed form within a fifth": lambda rows: all(
             abs(row["speed-up"] / row["at most"] - 1) < 0.2 for row in rows
         ),
     },
@@ -79,7 +79,7 @@ def speed_up(run):
         "popular features cause conflicts: at 3,200 features over ten times as many as without skew": lambda rows: (
             ratio(rows, "conflicts", features=3200, skew=(1.0, 0.0)) > 10
         ),
-        "the closed form is met within a quarter where a conflict is not rarer than one in a hundred": lambda rows: all(
+        "where over one write in a hundred conflicts, the closed form is right within a quarter": lambda rows: all(
             abs(row["conflicts"] / row["closed form"] - 1) < 0.25 for row in rows if row["closed form"] > 0.01
         ),
     },
@@ -112,10 +112,10 @@ def conflicts_against_sparsity(run):
         "an addition is lost less than a fifth as often as a write conflicts": lambda rows: all(
             row["lost"] < row["conflicts"] / 5 for row in rows
         ),
-        "conflicts meet their closed form within a fifth": lambda rows: all(
+        "conflicts are within a fifth of their closed form": lambda rows: all(
             abs(row["conflicts"] / row["conflicts, closed form"] - 1) < 0.2 for row in rows
         ),
-        "with eight threads or more, losses are 0.6 to 1 times what theirs says": lambda rows: all(
+        "from eight threads on, 0.6 to 1 times as many additions are lost as the closed form says": lambda rows: all(
             0.6 < row["lost"] / row["lost, closed form"] < 1 for row in rows[2:]
         ),
         "between a read and its write every other thread writes about once": lambda rows: all(
@@ -239,13 +239,13 @@ def lost_additions(run):
     "What does gathering save?",
     source="Sallinen, Satish, Smelyanskiy, Sury & Re, 2016; the closed form is elementary",
     claims={
-        "the closed form is met within 6 %": lambda rows: all(
+        "measurements agree with the closed form within 6 %": lambda rows: all(
             abs(row["written"] / row["closed form"] - 1) < 0.06 for row in rows
         ),
         "with skew, 64 rows at a time write less than a third of what single rows write": lambda rows: (
             ratio(rows, "written", skew=1.0, gathered=(64, 1)) < 1 / 3
         ),
-        "without, more than 0.9 of it": lambda rows: ratio(rows, "written", skew=0.0, gathered=(64, 1)) > 0.9,
+        "without skew, more than 0.9 of it": lambda rows: ratio(rows, "written", skew=0.0, gathered=(64, 1)) > 0.9,
     },
     look=Look("gathered", ("written",), "skew", theory=("closed form",), log="x", title="coordinates written per row"),
 )

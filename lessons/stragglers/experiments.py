@@ -18,7 +18,7 @@ LAWS = {
 
 
 def slow(workers, many=0, times=3):
-    """Return the setting `slow` that makes gradients expensive, `times` as much so on the last `many` workers."""
+    """Return the setting `slow` that makes gradients expensive, `times` as expensive on the last `many` workers."""
     return ",".join(f"{rank}:{HEAVY * (times if rank > workers - many else 1)}" for rank in range(1, workers + 1))
 
 
@@ -232,7 +232,7 @@ def _until(done, loss):
             value(rows, "time to the loss", backups=4) < 2 / 3
         ),
         "a step gets shorter with each backup": lambda rows: is_falling(column(rows, "time of a step")),
-        "with 32 backups the model takes longer than with eight": lambda rows: (
+        "with 32 backups training takes longer than with eight": lambda rows: (
             ratio(rows, "time to the loss", backups=(32, 8)) > 1.05
         ),
         "more gradients per second enter the model with 8 than with 32": lambda rows: (
@@ -242,7 +242,7 @@ def _until(done, loss):
     look=Look(
         "backups",
         ("time to the loss", "gradients used per second", "time of a step"),
-        title="times what it is with all waited for",
+        title="relative to waiting for all machines",
     ),
 )
 def a_hundred_machines(run):
@@ -269,7 +269,7 @@ def a_hundred_machines(run):
         "the loss falls and, from the second epoch on, the noise scale grows": lambda rows: (
             is_falling(column(rows, "loss")) and is_rising(column(rows, "noise scale")[1:])
         ),
-        "to more than three times what it was": lambda rows: (
+        "the noise scale grows to more than three times what it was": lambda rows: (
             column(rows, "noise scale")[-1] > 3 * column(rows, "noise scale")[0]
         ),
         "because the true gradient fades faster than its noise": lambda rows: (
@@ -279,7 +279,7 @@ def a_hundred_machines(run):
     look=Look("epochs", ("noise scale",), kind="bar"),
 )
 def noise_grows(run):
-    """Digits, 8 workers with 8 images each: what synchronous SGD learns about its own noise, for nothing.
+    """Digits, 8 workers with 8 images each: what synchronous SGD learns about its own noise, at no extra cost.
 
     Noise is tr(C), signal |G|^2; both are averaged over the epochs of a row and over four trainings, and only then
     divided: later on the signal is a small difference of large numbers.
@@ -317,11 +317,13 @@ def noise_grows(run):
         "from 128 to 512 images it saves less than a third": lambda rows: (
             value(rows, "steps", batch=512) > value(rows, "steps", batch=128) * 2 / 3
         ),
-        "all lie near K (1 + B / batch), with K and B fitted": lambda rows: all(
+        "the steps lie near K (1 + B / batch), with K and B fitted": lambda rows: all(
             abs(row["steps"] / row["fit"] - 1) < 0.5 for row in rows
         ),
         "the fitted B is between 5 and 40 images": lambda rows: 5 < rows[0]["B"] < 40,
-        "below B images are used well, above it steps are": lambda rows: ratio(rows, "images", batch=(512, 2)) > 10,
+        "batches below B make good use of images, batches above it of steps": lambda rows: (
+            ratio(rows, "images", batch=(512, 2)) > 10
+        ),
     },
     look=Look("batch", ("steps",), theory=("fit",), log="xy", title="steps to a held-out loss of 0.4"),
 )

@@ -79,7 +79,7 @@ def test_the_command_line_runs_sweeps_lists_and_shows_a_figure(elsewhere, tmp_pa
         "threads",
         "the same in all",
         "critical path",
-        "the same pairs, bit for bit",
+        "agree bit for bit",
     ):
         assert words in out, words
     assert len([path for path in (tmp_path / "runs").iterdir() if (path / "run.json").is_file()]) == 4

@@ -10,7 +10,7 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
     "Do workers that average their models keep up with one worker that sees all the data?",
     source="Chen & Huo, 2016; Su & Chen, 2015",
     claims={
-        "with model averaging, every doubling of the workers ends higher": lambda rows: is_rising(
+        "with model averaging, every doubling of the workers raises the loss": lambda rows: is_rising(
             column(rows, "loss", method="model averaging")
         ),
         "16 workers end more than four times as high as one": lambda rows: (
@@ -51,7 +51,7 @@ RATES = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
 
 @figure(
     "Would averages keep up if only the rate were larger?",
-    source="Chen & Huo, 2016; the question is every student's",
+    source="Chen & Huo, 2016; students tend to ask this",
     claims={
         "at a small rate, eight averaged workers end at more than three times the loss of one": lambda rows: all(
             ratio(rows, "loss", method=("averaging", "one worker"), rate=rate) > 3 for rate in (0.06, 0.125)
@@ -96,10 +96,10 @@ TURNED = {1: (0.125, 0.25, 0.5, 1.0, 2.0), 8: (0.5, 1.0, 2.0, 4.0)}  # rates tri
 
 
 @figure(
-    "Do natural gradients let workers be averaged more boldly?",
+    "Do natural gradients reduce what averaging costs?",
     source="Povey, Zhang & Khudanpur, 2015",
     claims={
-        "averaging eight costs plain gradients a quarter or more": lambda rows: (
+        "with plain gradients, averaging eight workers raises the loss by a quarter or more": lambda rows: (
             ratio(rows, "loss", gradient="plain", workers=(8, 1)) > 5 / 4
         ),
         "eight workers with natural gradients end well below eight with plain ones": lambda rows: (

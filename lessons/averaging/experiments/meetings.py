@@ -64,7 +64,7 @@ def meeting(run, period):
         "meeting rarely from the start begins worst": lambda rows: (
             ratio(rows, "after 20 steps", meets=("seldom", "always")) > 1.1
         ),
-        "post-local begins as if they always met, to the bit": lambda rows: (
+        "post-local SGD begins exactly as if workers always met, bit for bit": lambda rows: (
             value(rows, "after 20 steps", meets="seldom later") == value(rows, "after 20 steps", meets="always")
         ),
         "in the end all three are level on held-out images": lambda rows: (

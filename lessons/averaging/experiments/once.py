@@ -91,7 +91,7 @@ def two_starts(run):
     source="Frankle et al., 2020, on larger networks; the measure is ours",
     claims={
         "after 800 steps the mean has less loss than the two on average": lambda rows: _saved(rows, steps=800) > 0,
-        "after 6,400 steps the mean saves a smaller share of their loss": lambda rows: (
+        "after 6,400 steps the mean lowers the loss by a smaller share": lambda rows: (
             _saved(rows, steps=6400) < _saved(rows, steps=800)
         ),
         "they move farther apart": lambda rows: is_rising(column(rows, "apart")),

@@ -19,10 +19,10 @@ OPTIMUM = float(CURVATURES @ CENTRES / CURVATURES.sum())
     "What if the workers' data differ?",
     source="Stich, 2019; Karimireddy et al., 2020; the fixed point is ours, see local_sgd",
     claims={
-        "it settles where the formula says": lambda rows: all(
+        "the average settles where the formula says": lambda rows: all(
             abs(row["settled"] - row["formula"]) < 1e-4 for row in rows
         ),
-        "that is the optimum only if they meet in every step": lambda rows: (
+        "the average settles at the optimum only if workers meet in every step": lambda rows: (
             abs(value(rows, "settled", period=1) - rows[0]["optimum"]) < 1e-4
             and (np.diff(column(rows, "settled")) > 0.01).all()
         ),
@@ -71,10 +71,10 @@ def unlike_shards(run):
         "the smaller the rate, the nearer to the optimum they settle": lambda rows: is_falling(
             [abs(row["settled"] - row["optimum"]) for row in rows]
         ),
-        "at a hundredth of the rate they are within a twentieth of it": lambda rows: (
+        "at a hundredth of the rate they settle within a twentieth of the optimum": lambda rows: (
             abs(rows[-1]["settled"] / rows[-1]["optimum"] - 1) < 0.05
         ),
-        "it settles where the formula says": lambda rows: all(
+        "the average settles where the formula says": lambda rows: all(
             abs(row["settled"] - row["formula"]) < 1e-3 for row in rows
         ),
     },
@@ -83,7 +83,7 @@ def unlike_shards(run):
         ("settled",),
         theory=("formula", "optimum"),
         log="x",
-        title="where it settles, with a meeting every 50 steps",
+        title="where the average settles, with a meeting every 50 steps",
     ),
 )
 def unlike_shards_by_rate(run):

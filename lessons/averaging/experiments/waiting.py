@@ -1,4 +1,4 @@
-"""How much waiting is left, and which method is first."""
+"""How much waiting remains when workers meet rarely, and which method reaches a loss first."""
 
 import numpy as np
 
@@ -57,10 +57,10 @@ CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow m
 
 
 @figure(
-    "Which is first, averaging at meetings or visiting a centre?",
+    "Which is faster, averaging at meetings or visiting a centre?",
     source="Zhang, Choromanska & LeCun, 2015",
     claims={
-        "on quiet machines averaging is first": lambda rows: (
+        "on quiet machines averaging is faster": lambda rows: (
             ratio(rows, "seconds", cluster="quiet", method=("local SGD", "EASGD")) < 1
         ),
         "in a noisy cloud they are about level": lambda rows: (

@@ -67,7 +67,7 @@ FACTORS = (0.5, 1, 2)
     "How many samples does each strategy need, at its own best rate?",
     source="Zhang & Re (DimmWitted), PVLDB 7(12), 2014: statistical and hardware efficiency",
     claims={
-        "every strategy's rate is nearly its best: half or twice that rate saves under a tenth": lambda rows: all(
+        "every rate is nearly the best: half or twice that rate saves under a tenth of the samples": lambda rows: all(
             min(_others(rows, name)) > 0.9 * value(rows, "samples", strategy=name, factor=1) for name in TRIED
         ),
         "one machine needs less than half of the samples that eight need together": lambda rows: all(

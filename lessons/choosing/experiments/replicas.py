@@ -101,7 +101,7 @@ SLICE = 8e6  # bytes
             for row in rows
             if row["model"] == "VGG-16" and row["nodes"] >= 32
         ),
-        "with it 512 nodes are worth over nine tenths of 512 machines for ResNet-50, over four fifths for VGG-16": (
+        "with early layers first, 512 nodes reach over 90 % of perfect scaling for ResNet-50, 80 % for VGG-16": (
             lambda rows: (
                 value(rows, "early layers first", model="ResNet-50", nodes=512) > 0.9
                 and value(rows, "early layers first", model="VGG-16", nodes=512) > 0.8

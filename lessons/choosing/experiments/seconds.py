@@ -12,7 +12,7 @@ from lessons.figure import Look, figure, matching, value
     "Which of eight strategies trains the most samples per second, in six cases?",
     source="closed forms as in Das et al., arXiv:1602.06709; every message sent on the simulated cluster",
     claims={
-        "paper and simulation agree within 1 % for all but the pipeline": lambda rows: all(
+        "formulas and simulation agree within 1 % for all strategies except the pipeline": lambda rows: all(
             abs(row["paper"] / row["simulated"] - 1) < 0.01 for row in rows if row["strategy"] != "1F1B"
         ),
         "the pipeline agrees within 5 % where its links are faster than its stages": lambda rows: all(
@@ -20,7 +20,7 @@ from lessons.figure import Look, figure, matching, value
             for row in rows
             if row["strategy"] == "1F1B" and "10GbE" not in row["case"]
         ),
-        "and is up to a quarter slower than the formula where they are not": lambda rows: all(
+        "where its links are slower, the pipeline is up to a quarter slower than the formula": lambda rows: all(
             1.15 < row["paper"] / row["simulated"] < 1.35
             for row in rows
             if row["strategy"] == "1F1B" and "10GbE" in row["case"]
@@ -86,7 +86,7 @@ SLOW, FAST = "VGG-16, V100, 10GbE", "GPT-2 XL, H100, NVLink"
             _worth(rows, "ResNet-50, V100, 10GbE", "overlapped", "float32") > 4
             and 1 < _worth(rows, "ResNet-50, V100, 10GbE", "overlapped", "mixed") < 1.25
         ),
-        "one machine becomes 8 times as fast on a V100, and a busy server exactly twice: half the bytes": (
+        "on a V100 one machine becomes 8 times as fast, and a busy server only twice, since bytes are halved": (
             lambda rows: (
                 7.9 < value(rows, "faster", case=SLOW, strategy="one machine") < 8
                 and abs(value(rows, "faster", case=SLOW, strategy="server") - 2) < 1e-9
@@ -97,7 +97,7 @@ SLOW, FAST = "VGG-16, V100, 10GbE", "GPT-2 XL, H100, NVLink"
             and row["mixed precision"] > 5
             for row in matching(rows, strategy="local SGD")
         ),
-        "over InfiniBand it is level with the overlapped all-reduce of VGG-16, and then a fifth ahead": lambda rows: (
+        "over InfiniBand local SGD goes from level with VGG-16's overlapped all-reduce to a fifth ahead": lambda rows: (
             abs(_lead(rows, "VGG-16, V100, EDR", "float32") - 1) < 0.02
             and 1.15 < _lead(rows, "VGG-16, V100, EDR", "mixed") < 1.25
         ),
@@ -105,7 +105,7 @@ SLOW, FAST = "VGG-16, V100, 10GbE", "GPT-2 XL, H100, NVLink"
             _worth(rows, LARGE, "1F1B", "float32") < 0.6 * _worth(rows, LARGE, "overlapped", "float32")
             and _worth(rows, LARGE, "1F1B", "mixed") > 1.6 * _worth(rows, LARGE, "overlapped", "mixed")
         ),
-        "over NVLink splitting layers is within a fifth of the fastest, and then behind by more than half": (
+        "over NVLink splitting layers falls from within a fifth of the fastest to less than half as fast": (
             lambda rows: (
                 _worth(rows, FAST, "tensor", "float32") > 0.8 * _worth(rows, FAST, "local SGD", "float32")
                 and _worth(rows, FAST, "tensor", "mixed") < 0.5 * _worth(rows, FAST, "local SGD", "mixed")

@@ -30,7 +30,7 @@ PARTS = {
                 and value(rows, "work", part="VGG-16, dense layers") < 1
             )
         ),
-        "ResNet-50 has one of them, with less than a tenth": lambda rows: (
+        "ResNet-50 has one dense layer, with less than a tenth of its weights": lambda rows: (
             value(rows, "weights", part="ResNet-50, dense layer") < 10
         ),
         "the embedding of GPT-2 holds nearly a third of its weights and multiplies nothing": lambda rows: (
@@ -72,11 +72,11 @@ def weights_and_work(run):
             for row in rows
             if row["strategy"] in ("1F1B", "tensor", "ZeRO-3")
         ),
-        "the fastest does not fit; the fastest that does is the pipeline, if ZeRO-3 fetches none ahead": lambda rows: (
+        "the fastest does not fit; the fastest that does is the pipeline, if ZeRO-3 never prefetches": lambda rows: (
             max(rows, key=lambda row: row["speed"])["strategy"] == "local SGD"
             and max((r for r in rows if _fits(r)), key=lambda row: row["speed"])["strategy"] == "1F1B"
         ),
-        "which costs more than two fifths of the speed": lambda rows: (
+        "the pipeline is more than two fifths slower than the fastest": lambda rows: (
             ratio(rows, "speed", strategy=("1F1B", "local SGD")) < 0.6
         ),
     },

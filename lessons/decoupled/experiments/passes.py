@@ -92,7 +92,7 @@ def a_step(run):
             max(column(rows, "activations", method="back-propagation"))
             < 1.01 * min(column(rows, "activations", method="back-propagation"))
         ),
-        "with DDG they grow with the modules: eight keep more than 4 times as much": lambda rows: (
+        "with DDG activations grow with the number of modules: eight keep more than 4 times as much": lambda rows: (
             ratio(rows, "activations", method=("DDG", "back-propagation"), modules=8) > 4
         ),
         "and so do versions of the weights": lambda rows: (

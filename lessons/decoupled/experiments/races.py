@@ -24,7 +24,7 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
 
 
 @figure(
-    "Which method has learned most, and by when?",
+    "Which method learns most, and how fast?",
     source="Huo et al., 2018; Jaderberg et al., 2017; Belilovsky et al., 2020; Nokland, 2016; Huang et al., 2019",
     claims={
         "after 100 steps own losses and random errors end at most 1.5 times as high as true ones": lambda rows: all(
@@ -88,19 +88,19 @@ RATES = {  # of the lower three modules and of the last, to try
 
 
 @figure(
-    "And if the last module, whose error is never old, has a rate of its own?",
+    "What if the last module, whose error is never old, has a rate of its own?",
     source="Huo et al., 2018; the second rate and the numbers are ours",
     claims={
         "with one rate for all modules, old errors end over 1.5 times as high as frozen": lambda rows: (
             ratio(rows, "loss", method=("old errors, one rate", "frozen")) > 1.5
         ),
-        "with a rate of its own for the last one they end lower than frozen": lambda rows: (
+        "with a rate of its own for the last module, old errors end lower than frozen": lambda rows: (
             ratio(rows, "loss", method=("old errors, two rates", "frozen")) < 0.9
         ),
         "true errors with two rates end less than a third lower than old ones with two": lambda rows: (
             ratio(rows, "loss", method=("true errors, two rates", "old errors, two rates")) > 2 / 3
         ),
-        "that rate is over ten times the others'": lambda rows: (
+        "the last module's rate is over ten times the others'": lambda rows: (
             value(rows, "last", method="old errors, two rates")
             > 10 * value(rows, "rate", method="old errors, two rates")
         ),
@@ -124,7 +124,7 @@ def a_rate_of_its_own(run):
 
 
 def _loss(workload, rates, seed, hops):
-    """Return the mean loss of the last steps, infinite if it diverged; errors are true with no hops, old with one."""
+    """Return the mean loss of the last steps, infinite if it diverged. With `hops` 0 errors are true, with 1 old."""
     each = [rates[0]] * 3 + [rates[1]]
     with np.errstate(all="ignore"):
         losses = [
@@ -149,7 +149,7 @@ ON_SPIRALS = {
 
 
 @figure(
-    "And where the lower layers have to learn?",
+    "What if the lower layers have to learn?",
     source="Lang & Witbrock, 1988, for the spirals, which are Wieland's; the numbers are ours",
     claims={
         "frozen ends over 15 points below back-propagation: the lower layers have to learn": lambda rows: (

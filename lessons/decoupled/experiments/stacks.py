@@ -83,7 +83,7 @@ ON_IMAGES = {
 
 
 @figure(
-    "And if the layers are convolutions?",
+    "What if the layers are convolutions?",
     source="Belilovsky et al., ICML 2019; the numbers are ours",
     claims={
         "with random errors over 5 points are lost": lambda rows: (
@@ -98,7 +98,7 @@ ON_IMAGES = {
         "each best rate has a worse one on both sides": lambda rows: all(
             min(ON_IMAGES[row["method"]][1]) < row["rate"] < max(ON_IMAGES[row["method"]][1]) for row in rows
         ),
-        "with losses of their own fewer than 8 are lost": lambda rows: (
+        "with losses of their own, modules end less than 8 points below back-propagation": lambda rows: (
             value(rows, "accuracy", method="own loss") > value(rows, "accuracy", method="back-propagation") - 0.08
         ),
     },

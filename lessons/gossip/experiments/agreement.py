@@ -81,7 +81,7 @@ SEATS = {"two halves": (*range(0, 16, 2), *range(1, 16, 2)), "in turn": tuple(ra
     "Where does the mean settle if the workers' data differ?",
     source="Lian et al., NIPS 2017, whose bound grows with the spread between the workers; the fixed point is ours",
     claims={
-        "it settles at the fixed point that the mixing matrix predicts": lambda rows: all(
+        "the mean settles at the fixed point that the mixing matrix predicts": lambda rows: all(
             abs(row["settled"] - row["formula"]) < 1e-3 for row in rows
         ),
         "with the kinds in two halves, the ring ends over 7 times as far off as the complete graph": lambda rows: (
@@ -159,7 +159,7 @@ def _mixings(way, workers):
     "After how many steps has every worker heard from every other?",
     source="Daily et al., GossipGraD, 2018; the errors with 6 and 12 workers are our own finding",
     claims={
-        "with changing partners, after log2 N steps, rounded up": lambda rows: all(
+        "with changing partners all have heard from all after log2 N steps, rounded up": lambda rows: all(
             row["heard of"] == row["workers"] for row in rows if row["way"] == "gossip" and row["last"]
         ),
         "if N is a power of two, every worker then has the exact mean": lambda rows: all(

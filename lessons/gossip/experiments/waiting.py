@@ -61,7 +61,7 @@ def one_hop(run):
 
 
 @figure(
-    "Does training without an all-reduce need more steps, and how much less time?",
+    "Does training without an all-reduce need more steps, and how much time does it save?",
     source="Lian et al., NIPS 2017 and ICML 2018; Assran et al., 2019",
     claims={
         "after the same number of steps all end within a fifth of the loss of synchronous SGD": lambda rows: all(

@@ -23,8 +23,8 @@ def try_rates(run, workers, highest, lowest, **where):
 
 
 def critical_rate(done):
-    """Return the rate, of all those tried, above which parameters grow. Raise ValueError if they grow at none, or at
-    all.
+    """Return the rate, of all those tried, above which parameters grow. Raise ValueError if they grow at none of the
+    rates, or at every one.
     """
     grown = int((np.abs(done.parameters) > 1).sum())
     if grown in (0, CURVATURES):
@@ -65,7 +65,7 @@ def overshoot(run):
         "2 sin(pi / (2 (2 s + 1))) on curvature 1, for every staleness s": lambda rows: all(
             abs(row["critical rate"] / row["theory"] - 1) < 0.01 for row in rows
         ),
-        "which soon is nearly pi / (2 s + 1): twice the workers, half the rate": lambda rows: all(
+        "for larger s that is nearly pi / (2 s + 1): twice the workers, half the rate": lambda rows: all(
             abs(more["critical rate"] / fewer["critical rate"] - 0.5) < 0.06
             for fewer, more in pairwise(rows)
             if fewer["workers"] > 1

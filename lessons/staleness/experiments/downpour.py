@@ -21,14 +21,14 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
             min(column(rows, "loss", update="adagrad", warm=128))
             < 1.3 * min(column(rows, "loss", update="sgd", warm=128))
         ),
-        "without one it is behind, or at most a third ahead": lambda rows: (
+        "without a warm start Adagrad is behind, or at most a third ahead": lambda rows: (
             min(column(rows, "loss", update="adagrad", warm=0))
             > 2 / 3 * min(column(rows, "loss", update="sgd", warm=0))
         ),
-        "with too small a rate it is ahead": lambda rows: all(
+        "with too small a rate Adagrad is ahead of SGD": lambda rows: all(
             ratio(rows, "loss", update=("adagrad", "sgd"), rate=0.01, warm=warm) < 0.95 for warm in (0, 128)
         ),
-        "with too large a rate and a warm start it ends below guessing's loss, SGD above half of it": lambda rows: (
+        "at too large a rate, after a warm start, Adagrad beats guessing, SGD not by a factor of two": lambda rows: (
             value(rows, "loss", update="adagrad", rate=0.16, warm=128) < GUESSING
             and value(rows, "loss", update="sgd", rate=0.16, warm=128) > GUESSING / 2
         ),
@@ -54,7 +54,7 @@ def warm_adagrad(run):
     "What should a worker commit that has taken several steps by itself?",
     source="Hermans, Spanakis & Moeckel, 2017; Hermans, 2017, chapters 3 and 4",
     claims={
-        "not their sum: four workers can do so after every step, sixteen cannot after several": lambda rows: (
+        "not their sum: four workers can commit it after every step, sixteen cannot after several": lambda rows: (
             value(rows, "Downpour: the sum", workers=4, period=1) < LEARNED
             and min(column(rows, "Downpour: the sum", workers=16)[1:]) > 3 * LEARNED
         ),
@@ -69,7 +69,7 @@ def warm_adagrad(run):
         "if many workers commit every step, only dividing by how far the weights have moved works": lambda rows: (
             value(rows, "ADAG: by distance", workers=16, period=1) < LEARNED
         ),
-        "which costs little with four workers, or after many steps": lambda rows: all(
+        "dividing by distance costs little with four workers, or after many steps": lambda rows: all(
             row["ADAG: by distance"] < 1.5 * row["AGN: the mean"]
             for row in rows
             if row["workers"] == 4 or row["period"] == 16

@@ -20,7 +20,7 @@ from lessons.staleness.experiments import BOWL, TIMES, end_loss, slow
         "that recursion predicts the path": lambda rows: all(
             row["off by"] < 0.1 for row in rows if row["times"] == "exponential"
         ),
-        "in a round robin it does not": lambda rows: all(
+        "in a round robin the recursion does not predict the path": lambda rows: all(
             row["off by"] > 0.2 and row["N rate / lr"] > 1.4 for row in rows if row["times"] == "all alike"
         ),
     },
@@ -68,13 +68,13 @@ MOMENTA = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
         "the more workers, the less: most for one, less for two, hardly any or a negative one for eight": lambda rows: (
             _favourite(rows, 1)["added"] > _favourite(rows, 2)["added"] > _favourite(rows, 8)["added"] < 0.1
         ),
-        "one worker gets less than half as far without it": lambda rows: (
+        "one worker gets less than half as far without momentum": lambda rows: (
             value(rows, "progress", workers=1, added=0.0) < 0.5 * _favourite(rows, 1)["progress"]
         ),
-        "eight need none: with slightly less than they beget they get nearly as far as with the best": lambda rows: (
+        "eight need none: slightly less momentum than they beget takes them nearly as far as the best": lambda rows: (
             value(rows, "progress", workers=8, **{"in all": 0.8}) > 0.8 * _favourite(rows, 8)["progress"]
         ),
-        "0.6 in all, including what asynchrony begets, takes any two thirds as far as the best": lambda rows: all(
+        "a total of 0.6, including what asynchrony begets, takes any two thirds as far as the best": lambda rows: all(
             value(rows, "progress", workers=n, **{"in all": 0.6}) > 2 / 3 * _favourite(rows, n)["progress"]
             for n in (1, 2, 4, 8)
         ),

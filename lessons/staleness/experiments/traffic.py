@@ -13,13 +13,13 @@ from lessons.figure import Look, column, figure, value
         "one server feeds no more than its link carries": lambda rows: (
             abs(value(rows, "one server", workers=64) / rows[0]["limit of one"] - 1) < 0.05
         ),
-        "four servers four times as many": lambda rows: (
+        "four servers feed four times as many": lambda rows: (
             abs(value(rows, "four servers", workers=64) / value(rows, "one server", workers=64) - 4) < 0.3
         ),
         "far below the limit one is enough": lambda rows: (
             value(rows, "one server", workers=4) > 0.9 * value(rows, "four servers", workers=4)
         ),
-        "a ring keeps growing, though less and less": lambda rows: (
+        "a ring's throughput keeps growing, though less and less": lambda rows: (
             1.2 * value(rows, "ring", workers=32)
             < value(rows, "ring", workers=64)
             < 1.6 * value(rows, "ring", workers=32)

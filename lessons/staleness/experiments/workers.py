@@ -16,7 +16,7 @@ from lessons.staleness.experiments import DIGITS, GUESSING, LEARNED, NOTHING, en
         "if nobody waits they do the work of 32, to within a tenth": lambda rows: all(
             abs(row["speed-up"] / row["workers"] - 1) < 0.1 for row in rows if row["method"] == "asynchronous"
         ),
-        "with as many gradients each, at the same rate, they learn far more than those that wait": lambda rows: (
+        "with as many gradients each, at the same rate, workers that never wait learn far more": lambda rows: (
             ratio(rows, "loss", method=("asynchronous", "synchronous"), workers=32) < 1 / 5
         ),
     },
@@ -82,10 +82,10 @@ def too_many_workers(run):
     "What if a worker dies?",
     source="Dean et al., 2012, section 4.1",
     claims={
-        "training continues, and says who was lost": lambda rows: all(
+        "training continues, and the run names the lost worker": lambda rows: all(
             row["status"] == "finished" and row["lost"] for row in rows
         ),
-        "at (N-1)/N of its former update rate": lambda rows: all(
+        "updates continue at (N-1)/N of their former rate": lambda rows: all(
             abs(row["kept"] - (1 - 1 / row["workers"])) < 0.03 for row in rows
         ),
         "and the loss keeps falling": lambda rows: all(row["loss in the end"] < 0.9 * row["loss then"] for row in rows),
