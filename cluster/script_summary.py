@@ -101,7 +101,7 @@ Column = Sequence[float] | np.ndarray
 
 
 def mean_by_step(ranks: Column, steps: Column, values: Column, is_stepless: bool = False) -> dict[int, float]:
-    """Return the mean of the values of each step. Rows are ordered by rank; equal rows in equal order give equal bits.
+    """Return the mean of the values of each step. Rows must be ordered by rank, so that results are repeatable.
 
     If the run `is_stepless`, i.e. no optimizer takes a step, the first values of the ranks count as step 0, the second
     ones as step 1, and so on.

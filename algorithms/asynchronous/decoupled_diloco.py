@@ -34,7 +34,7 @@ HELLO = -1  # sent by a worker that starts or returns; any other number in a mes
 
 class Settings(FragmentSettings):
     outer_momentum: float = knob(
-        0.3, "mu of the outer steps, the fraction of the last one carried into the next", ge=0, lt=1
+        0.3, "mu of the outer steps, the fraction of each step carried into the next", ge=0, lt=1
     )
     quorum: int = knob(1, "Q, number of workers that must push before a round may end", ge=1, le=4096)
     grace: int = knob(
@@ -47,8 +47,8 @@ def check(workers, batch, workload, s):
     check_turns(workload, s)
     if s.grace > s.overlap:
         raise ValueError(
-            f"a grace of {s.grace} steps is too long: a worker stops {s.overlap} steps after its push until the round "
-            f"ends, so it never takes {s.grace}; use a grace of at most {s.overlap}, or a longer overlap."
+            f"a grace of {s.grace} steps is too long: a worker takes at most {s.overlap} steps between its push and "
+            f"the end of the round, never {s.grace}; use a grace of at most {s.overlap}, or a longer overlap."
         )
     if s.quorum > workers:
         raise ValueError(f"a quorum of {s.quorum} is more than the {workers} workers; use at most {workers}.")

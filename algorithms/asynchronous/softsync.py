@@ -88,7 +88,7 @@ ALGORITHM = parameter_server(
     equivalences=(
         Equivalence("one worker gives SGD", to="sgd"),
         Equivalence(
-            "hard with one split gives synchronous SGD", to="sync_sgd", exactness="RND", workers=4, settings=HARD
+            "one split and hard updates give synchronous SGD", to="sync_sgd", exactness="RND", workers=4, settings=HARD
         ),
     ),
 )

@@ -32,7 +32,7 @@ class Settings(Knobs):
         0.7, "step size of the outer update; 1 without outer momentum is plain averaging", gt=0, le=100
     )
     outer_momentum: float = knob(
-        0.9, "mu of the outer steps, the fraction of the last one carried into the next", ge=0, lt=1
+        0.9, "mu of the outer steps, the fraction of each step carried into the next", ge=0, lt=1
     )
     update: Rule = knob("adam", "inner optimiser")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)

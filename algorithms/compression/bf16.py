@@ -17,7 +17,7 @@ from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 
 
 class Settings(Knobs):
-    error_feedback: bool = knob(False, "add what rounding lost to the next gradient")
+    error_feedback: bool = knob(False, "add the rounding error to the next gradient")
 
 
 class Codec:

@@ -19,7 +19,7 @@ from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 
 class Settings(Knobs):
     block: int = knob(256, "gradient elements that share one exponent", ge=1, le=1_000_000)
-    error_feedback: bool = knob(True, "add what rounding lost to the next gradient")
+    error_feedback: bool = knob(True, "add the rounding error to the next gradient")
 
 
 class Codec:

@@ -23,7 +23,7 @@ from algorithms.parts.segments import Segments
 
 
 class Settings(Knobs):
-    error_feedback: bool = knob(True, "add what the bits left out to the next gradient, at both sender and owner")
+    error_feedback: bool = knob(True, "add the quantisation error to the next gradient, at both sender and owner")
 
 
 def per_node(shape) -> list[int]:

@@ -30,7 +30,7 @@ class Settings(Knobs):
     directions: int = knob(2, "r, columns (the rank) of the two thin matrices that are sent", ge=1, le=1000)
     least_compression: float = knob(2.0, "minimum factor by which a matrix must shrink to be compressed", ge=1, le=1e6)
     warm_start: bool = knob(True, "start the power iteration from the previous step's factors")
-    error_feedback: bool = knob(True, "add what the directions left out to the next gradient")
+    error_feedback: bool = knob(True, "add the approximation error to the next gradient")
 
 
 class Matrix(NamedTuple):

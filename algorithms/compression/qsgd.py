@@ -29,7 +29,7 @@ class Settings(Knobs):
         "max", "norm that a bucket's levels divide: 2 (its 2-norm) or max (its largest element)"
     )
     error_feedback: bool = knob(
-        False, "add what rounding lost to the next gradient; with coarse rounding it grows without bound"
+        False, "add the rounding error to the next gradient; with coarse rounding it grows without bound"
     )
 
 

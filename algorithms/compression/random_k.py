@@ -19,7 +19,7 @@ from algorithms.codec import Compression
 
 class Settings(Knobs):
     density: float = knob(0.01, "fraction of the gradient's elements that is sent", gt=0, le=1)
-    error_feedback: bool = knob(True, "add what was not sent to the next gradient")
+    error_feedback: bool = knob(True, "add the unsent part to the next gradient")
 
 
 class Codec:

@@ -35,7 +35,7 @@ LARGEST = 0.02  # learning rate, beyond which moves of all elements are too long
 
 class Settings(Knobs):
     beta: float = knob(0.9, "decay of the averaged gradient whose sign is sent; 0 is signSGD", ge=0, lt=1)
-    error_feedback: bool = knob(False, "send mean sizes too, and add what was left out to the next gradient")
+    error_feedback: bool = knob(False, "send mean magnitudes too, and add the remaining error to the next gradient")
 
 
 class Codec:

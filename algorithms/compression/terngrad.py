@@ -26,9 +26,9 @@ from kernels.arrays import shares
 
 class Settings(Knobs):
     clip: float = knob(
-        2.5, "standard deviations at which elements are clipped before rounding; 0 is never", ge=0, le=1000
+        2.5, "standard deviations at which elements are clipped before rounding; 0 means never", ge=0, le=1000
     )
-    error_feedback: bool = knob(False, "add what rounding and clipping lost to the next gradient")
+    error_feedback: bool = knob(False, "add the error of rounding and clipping to the next gradient")
 
 
 class Codec:

@@ -19,9 +19,9 @@ from algorithms.codec import Compression
 
 class Settings(Knobs):
     density: float = knob(0.01, "fraction of the gradient's elements that is sent", gt=0, le=1)
-    error_feedback: bool = knob(True, "add what was not sent to the next gradient")
+    error_feedback: bool = knob(True, "add the unsent part to the next gradient")
     error_decay: float = knob(
-        1.0, "decay, share of what was not sent that is kept", when={"error_feedback": (True,)}, ge=0, le=1
+        1.0, "decay, share of the unsent part that is kept", when={"error_feedback": (True,)}, ge=0, le=1
     )
 
 

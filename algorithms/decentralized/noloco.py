@@ -29,7 +29,7 @@ class Settings(Knobs):
     period: int = knob(20, "H, inner steps between outer steps", ge=1, le=10_000, unit="steps", postpones=True)
     outer_rate: float = knob(0.7, "step size of the outer update", gt=0, le=100)
     outer_momentum: float = knob(
-        0.5, "mu of the outer steps, the fraction of the last one carried into the next", ge=0, lt=1
+        0.5, "mu of the outer steps, the fraction of each step carried into the next", ge=0, lt=1
     )
     pull: float = knob(1.0, "gamma, stiffness of the spring to the mean of the pair", ge=0, le=4)
     update: Rule = knob("adam", "inner optimiser")

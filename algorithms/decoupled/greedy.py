@@ -43,7 +43,7 @@ class Settings(Knobs):
         none="all in parallel",
         ge=1,
     )
-    frozen: int = knob(0, "modules, from the first one on, that keep their initial weights; a control", ge=0)
+    frozen: int = knob(0, "number of first modules that keep their initial weights, as a control", ge=0)
     ahead: int = knob(2, "mini-batches a module may run ahead of the next one", ge=1, le=10_000)
 
 

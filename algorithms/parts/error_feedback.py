@@ -1,4 +1,4 @@
-"""Average encoded gradients, and add what the encoding loses to the next gradient: error feedback.
+"""Average encoded gradients, and add the encoding error to the next gradient: error feedback.
 
     v <- g + e        m <- encode(v)        e <- v - decode(m)        g <- mean over the ranks of decode(m)
 

@@ -44,7 +44,8 @@ def schedule(rank: int, ranks: int, chunks: float, per_update: int | None = None
         )
     if per_update < ranks - 1:
         raise Refusal(
-            f"{per_update} micro-batches per update need a third version on {ranks} ranks; use {ranks - 1} or more.",
+            f"{per_update} micro-batches per update on {ranks} ranks need a third version of the weights; use "
+            f"{ranks - 1} or more.",
             [ranks - 1],
         )
     return one_f_one_b(rank, ahead=ranks - 1 - rank, per_update=per_update, chunks=chunks)

@@ -55,7 +55,7 @@ def elements_sent(shape, s):  # if no worker is more than a step late
 
 def notes(e):
     if e.workers > 1 and e.knobs.workers_needed(e.workers) == 1:
-        yield f"It waits for only one of {e.workers} gradients, so each step is one of sgd; use fewer backups."
+        yield f"Each step waits for only one of {e.workers} gradients, so it is a step of sgd; use fewer backups."
 
 
 def worker(comm, task, s=Settings()):

@@ -35,7 +35,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     groups: int = knob(1, "G, groups of ranks, each with all pieces of the model", ge=1, le=4096, unit="groups")
     prefetch: int = knob(1, "layers whose gathering begins before they are needed", ge=0, le=64, unit="layers")
-    secondary: bool = knob(False, "shard over all ranks, and keep a second piece in the group for backward")
+    secondary: bool = knob(False, "shard over all ranks, and keep second pieces to gather within the group in backward")
 
 
 def check(workers, batch, workload, s):

@@ -1,4 +1,4 @@
-"""How often a rank calls Python functions, from which its Python is priced on a measured device."""
+"""How often a rank calls Python functions, which is how a measured device prices the rank's Python code."""
 
 from typing import Any
 

@@ -58,7 +58,7 @@ class Causes:
 
 
 def causes(trace: Trace, recorded: Sequence[Waited] = ()) -> Causes:
-    """Return the causes of all waits. For waits in `recorded`, what ended them is taken from there."""
+    """Return the causes of all waits. `recorded` has waits whose culprits are known."""
     order = np.lexsort([trace.spans["start"], trace.spans["rank"]])
     lanes = Lanes(trace, order, recorded)
     pieces = walk_back(lanes)
