@@ -110,7 +110,7 @@ class Chapter:
 
     @property
     def figures(self) -> list[str]:
-        """The full names of the figures whose rows or numbers the texts show; of all declared, if there is no text."""
+        """The full names of the figures whose rows or numbers the texts show or, without a text, of all declared."""
         if not self.has_text:
             return list(self.figure_questions)
         texts = (self.text(), self.lab())
@@ -169,7 +169,7 @@ class Chapter:
         known = {*self.figures, *self.figure_questions, *(item.name for item in self.items)}
         for name in only or ():
             if name not in known and f"{self.name}.{name}" not in known:
-                raise ValueError(f"{self.name} has no figure or question {name!r}; {', '.join(sorted(known))}.")
+                raise ValueError(f"{self.name} has no figure or question {name!r}; use {', '.join(sorted(known))}.")
         beside = [name for name in self.figure_questions if name in wanted or name in self.golden.figures]
         names = [*dict.fromkeys([*self.figures, *beside])]
         chosen = [name for name in names if only is None or name in wanted]

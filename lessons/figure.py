@@ -92,7 +92,7 @@ def column(rows: Rows, quantity: str, **where: Any) -> list:
 
 
 def ratio(rows: Rows, quantity: str, **where: Any) -> float:
-    """Return `quantity` of one row divided by that of another, which differ in the columns given as pairs.
+    """Return the ratio of `quantity` in two rows, which differ in the columns given as pairs.
 
     ratio(rows, "loss", method=("EASGD", "Downpour"), period=16)      EASGD's loss as a multiple of Downpour's
     """

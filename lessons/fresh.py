@@ -58,7 +58,9 @@ def trials(name: str) -> list[Trial]:
         return every
     if chosen := [one for one in every if one.name == name]:
         return chosen
-    raise ValueError(f"{name[:60]} cannot be tried; {chapter.name} has {', '.join(one.name for one in every)}.")
+    raise ValueError(
+        f"{name[:60]} cannot be tried; choose one of {chapter.name}'s {', '.join(one.name for one in every)}."
+    )
 
 
 def _of_figures(chapter: Chapter) -> list[Trial]:

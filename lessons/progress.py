@@ -140,7 +140,7 @@ def now() -> str:
 
 
 def merge(one: ReaderProgress, other: ReaderProgress) -> ReaderProgress:
-    """Return both merged: all answers, the best scores, and all places; where both have one, that of `other`."""
+    """Return both documents merged: all answers, the best scores, and all places; places of `other` take precedence."""
     answers = {(a.at, a.question, a.place): a for a in (*other.answers, *one.answers)}
     scores = dict(one.scores)
     for chapter, score in other.scores.items():

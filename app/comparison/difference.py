@@ -166,7 +166,7 @@ def _clock(was: dict, has: dict) -> str:
 
 
 def _dearer(before: Run, now: Run) -> str:
-    """Describe what the pipeline's ranks spend more time on than those of the previous run; "" if it is no slower.
+    """Describe which work takes the pipeline's ranks longer than in the previous run; "" if the run is no slower.
 
     A schedule that fills the bubble may still be slower: each of its passes costs the device's time per call, and each
     of its messages the network's latency.
@@ -186,7 +186,7 @@ def _dearer(before: Run, now: Run) -> str:
     if "compute" in more and abs(_ratio(before.summary["flops"], now.summary["flops"]) - 1) < SAME_WORK:
         then, passes = (units.count(int((run.trace.spans["kind"] == COMPUTE).sum())) for run in (before, now))
         told += (
-            f". Nearly the same arithmetic is cut into {passes} passes instead of {then}, each of which costs a call"
+            f". Nearly the same arithmetic is cut into {passes} passes instead of {then}, and each pass costs a call"
         )
     return told
 

@@ -183,9 +183,9 @@ def explain_lost_worker(now: Run, before: Run) -> str:
         return f"They train on without {name}, and process {updates} of the samples that all workers would process."
     synchronous = ALGORITHMS[now.experiment.algorithm].family == "synchronous"
     why = (
-        f"A synchronous step needs the gradient of every worker, and that of {name} never comes."
+        f"A synchronous step needs every worker's gradient, and the gradient of {name} never comes."
         if synchronous
-        else f"Sooner or later each of them needs something from {name}, and it never comes."
+        else f"Sooner or later each of them needs something from {name} that never comes."
     )
     return f"They stop, after {now.summary['steps']} of {before.summary['steps']} steps. {why}"
 

@@ -18,7 +18,7 @@ from experiments.specification.experiment import Experiment
 
 
 class AskedCard(NamedTuple):
-    """A card that asks its question: `card` is its number, `trial` what it asks about. `mine` is the reader's
+    """A card that asks its question: `card` is its number, `trial` its two runs. `mine` is the reader's
     experiment, whose run takes `seconds`; the trial is based on it if `own`, else on the standard one.
     """
 
@@ -47,7 +47,7 @@ def is_answer(run: Run) -> bool:
 
 
 def draw(run: Run) -> bool:
-    """Draw the cards, or the one that asks; return True if one has explained the result of `run`."""
+    """Draw the cards, or only the card that asks; return True if a card has explained the result of `run`."""
     state = st.session_state
     asked = state.get("card") if state.get("card_over") == state.get("asked") else None  # another run closes it
     answer = answers().get(run.experiment.key())

@@ -89,7 +89,7 @@ QUESTIONS = (
         0,
         "workers=16&steps=50",
         "Sixteen workers process the same samples less than twice as fast as four, because they mostly communicate. "
-        "They also make a quarter of the updates, so their loss stays higher, each at its best rate.",
+        "They also make a quarter of the updates, so their loss stays higher, even at their best rate.",
         "seconds",
     ),
     Question(

@@ -77,7 +77,7 @@ def _introduce():
 
 
 def _with_own(plans: dict[str, Plan]) -> bool:
-    """Return True if one of them is the reader's own schedule, whose text sets its size."""
+    """Return True if one of the schedules is the reader's own, whose text sets its size."""
     return any(plan.schedule == study.OWN for plan in plans.values())
 
 

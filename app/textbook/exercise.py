@@ -125,7 +125,7 @@ def _way_to_hand_in(chapter: Chapter) -> None:
 
 
 def _hand_in(key: str, name: str) -> None:
-    """Store the uploaded or written solution, with a newly drawn seed and the hints taken so far."""
+    """Store the uploaded or written solution, with a new random seed and the hints taken so far."""
     state = st.session_state
     if state[f"how-{key}"] == "file":
         file = state[f"given-{key}"]

@@ -38,7 +38,7 @@ def show(led: bool = False) -> None:
 
 
 def say_progress() -> None:
-    """Say what the run in progress is doing, such as compiling kernels, where its pictures will be."""
+    """In place of the pictures, say what the run in progress is doing, such as compiling kernels."""
     st.fragment(_progress, run_every=EVERY)()
 
 

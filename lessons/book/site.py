@@ -98,7 +98,7 @@ def _texts(workbench: str) -> dict[str, str]:
 
 
 def _playground(navigation: Navigation, python: dict[str, int]) -> str:
-    """Return the page on which readers run what they like."""
+    """Return the playground, the page on which readers run experiments of their own."""
     values = {"title": PLAYGROUND["playground"], "megabytes": round(python["bytes"] / 1e6)}
     data = {"live": python, "playground": tries.playground()}
     scripts = ("canvases.js", *AROUND, *LIVE, "playground.js")

@@ -89,7 +89,7 @@ def _ask(mutant: Mutant, seed: int, save: Path | None) -> None:
 
 
 def _mechanism(mutant: Mutant, seed: int) -> str:
-    """Ask what is wrong, show the right answer, and return the key of the reader's."""
+    """Ask what is wrong, show the right answer, and return the key of the reader's answer."""
     offered = mutant.choices(seed)
     console.print("\n[bold]What is wrong?[/]")
     console.print(choices(one.says for one in offered))

@@ -33,7 +33,9 @@ WRITTEN = click.Path(dir_okay=False, path_type=Path)
 @click.option("--gradescope", type=WRITTEN, help="write Gradescope's results.json")
 @click.option("--otter", type=WRITTEN, help="write the JSON that Otter-Grader reads")
 @click.option("--classroom", type=WRITTEN, help="write the result for GitHub Classroom's reporter, in base64")
-@click.option("--seed", type=click.IntRange(0), help="seed of the hidden cases; default: random, or that of the CSV")
+@click.option(
+    "--seed", type=click.IntRange(0), help="seed of the hidden cases; default: random, or the seed of the CSV"
+)
 @click.option(
     "--hint", type=click.IntRange(1), help="the next hint on the mark of this number; with FILE, its report notes it"
 )
@@ -118,7 +120,7 @@ def _print(report: GradingReport, claim: HandIn | None, source: str) -> None:
     console.print(f"\n[bold]{report.score} of 100[/]   (seed {report.seed}, {report.seconds:.1f} s)", highlight=False)
     if claim:
         again = claim.claim.digests == (progress.digest(source), progress.digest(progress.marks(report.plain())))
-        same = ": graded again, it has the same marks" if again else ""
+        same = ": graded again, it earned the same marks" if again else ""
         console.print(f"The file claims {claim.claim_in_words}, with seed {claim.claim.seed}{same}.", highlight=False)
     held = ", ".join(f"{part} ({by})" for part, by in report.sandbox.items()) or "not started"
     console.print(f"Sandbox: {held}", style="dim", highlight=False)

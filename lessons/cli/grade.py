@@ -25,7 +25,7 @@ def grade(gradescope: str | None, nbgrader: str | None, out: Path | None, seed: 
     seed = grading_seed() if seed is None else seed
     with usage_errors():
         if not name or (gradescope and nbgrader):
-            raise ValueError("name a chapter for one of them: --gradescope CHAPTER, or --nbgrader CHAPTER.")
+            raise ValueError("choose one format, with its chapter: --gradescope CHAPTER, or --nbgrader CHAPTER.")
         chapter = lessons.chapter(name)
         out = out or Path(f"{name}.zip" if gradescope else f"{name}.ipynb")
         (zips.bundle if gradescope else notebooks.notebook)(chapter, out, seed)

@@ -22,7 +22,7 @@ ITEMS = ("question", "right before", "right after", "discrimination", "misconcep
 )
 @click.option("--before", type=WRITTEN, help="ask before the course, and write the answers to this file")
 @click.option("--after", type=WRITTEN, help="the same, after the course")
-@click.option("--student", help="your name; by default that of the file")
+@click.option("--student", help="your name; default: the name of the file")
 @click.option("--seed", type=click.IntRange(0), help="seed of the order of questions and choices; random by default")
 @click.option("--report", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="print gains and statistics of the files of answers in this folder")  # fmt: skip

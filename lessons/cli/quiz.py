@@ -59,7 +59,7 @@ def quiz(name: str, seed: int | None, gift: Path | None) -> None:
                 console.print(markdown(f"The answer: {item.choice(answer).says}"))
             console.print(markdown(item.explanation(parameters, answer)))
             console.print()
-    console.print(f"{right} of {asked} right; --seed {seed} asks the same again.", highlight=False)
+    console.print(f"{right} of {asked} right; --seed {seed} asks the same questions again.", highlight=False)
 
 
 def _said(text: str, letters: str) -> str | float | None:

@@ -172,7 +172,7 @@ class Attempt:
         return play
 
     def settings_for_solution(self, s: Any) -> dict[str, Any]:
-        """Return the settings that the solution gets, out of `s`: an algorithm's settings, or a dict of others."""
+        """Return the settings that the solution uses; `s` holds an algorithm's settings, or is a dict of others."""
         settings = s if isinstance(s, dict) else s.model_dump()
         names = self.solution.settings or settings
         return {name: settings[name] for name in names if name in settings}

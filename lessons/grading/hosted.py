@@ -112,7 +112,7 @@ class HostedRank:
             part = comm.split(*given)
             return None if part is None else (self._keep(part), part.rank, part.size)
         if _vector(given[0], what).nbytes > SHARED:
-            raise SolutionError(f"a shared vector may have {SHARED} bytes, not {given[0].nbytes}.")
+            raise SolutionError(f"a shared vector may have at most {SHARED} bytes, not {given[0].nbytes}.")
         return self._keep(comm.shared(*given))
 
     def _keep(self, thing: Any) -> int:

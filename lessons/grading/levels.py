@@ -31,7 +31,7 @@ HEADER = re.compile(rf"^Level ([2-4]): (?:{'|'.join(map(str.lower, LEVELS.values
 def template(sheet: Sheet, level: int) -> str:
     """Return the start file of this level. Raise ValueError if there is no such level."""
     if level not in LEVELS or not sheet.notes:
-        raise ValueError(f"there is no level {level} of {sheet.name}; levels are {', '.join(map(str, LEVELS))}.")
+        raise ValueError(f"there is no level {level} of {sheet.name}; choose one of {', '.join(map(str, LEVELS))}.")
     if level == 1:
         return _questions(sheet)
     if level == 4:
@@ -162,7 +162,7 @@ def _with_level(sheet: Sheet, level: int) -> str:
 
 
 def _cut(sheet: Sheet, level: int) -> tuple[list[tuple[int, int]], str]:
-    """Return the (first, last) lines of each statement cut on this level, and what they do."""
+    """Return the (first, last) lines of each statement cut on this level, and a text on what these do."""
     notes, source = sheet.notes[f"level{level}"], solution(sheet)
     lines = source.splitlines()
     statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]

@@ -63,7 +63,9 @@ def collect(place: Path, chapter: str) -> list[HandIn]:
         if read > MOST:  # even before the rest is read
             raise ValueError(f"{place.name} has more than {MOST:,} files to grade; split it.")
     if not read:
-        raise ValueError(f"{place.name} has neither Python files nor My work files; give a folder or a zip of them.")
+        raise ValueError(
+            f"{place.name} has neither Python files nor My work files; give a folder or zip of such files."
+        )
     files = _handed(files)
     tops = {path.parts[0] for path in files}
     if len(tops) == 1 and all(len(path.parts) > 1 for path in files) and not MOODLE.match(*tops):  # look inside

@@ -102,7 +102,7 @@ def _chapters(root: Path) -> list[Path]:
 
 
 def _is_compared_with(path: Path) -> bool:
-    """True if its chapter's check compares what readers write with this file."""
+    """True if the chapter's check compares readers' solutions with this file."""
     check = path.parent / "check.py"
     return check.is_file() and f"lessons.{path.parent.name}.{path.stem} import" in check.read_text("utf-8")
 
@@ -133,7 +133,7 @@ def write(archive: bytes, folder: Path) -> int:
 
 
 def publish(pyodide: dict[str, bytes], assets: Path) -> dict[str, int]:
-    """Write the archive and the scripts that use it below a site's `assets`; return what its pages need to know."""
+    """Write the archive and the scripts that use it below a site's `assets`; return its number of parts and bytes."""
     archive = pack(files(pyodide, bytecode.interpreter()))
     for script in sorted((Path(__file__).parent / "browser").glob("*.js")):
         shutil.copy(script, assets)

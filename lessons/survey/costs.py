@@ -21,7 +21,7 @@ from lessons.markup import JINJA
 QUANTITIES = ("computation", "communication", "memory", "server", "staleness", "idle", "late")
 SYMBOLS = {
     "N": "workers that train",
-    "S": "stages of a pipeline, or modules: as many as workers, unless the method has a setting",
+    "S": "stages of a pipeline, or modules: as many as workers, unless the method has a setting for them",
     "s": "the stage, or module, from 0 to S - 1",
     "d": "parameters of the model",
     "B": "samples of a step: of each worker, or of all together if workers share samples",
@@ -158,8 +158,8 @@ def symbols(
             values[symbol] = (chosen or {}).get(symbol, settings[setting])
     if missing := next((symbol for symbol in every()[name].settings() if symbol not in values), None):
         raise ValueError(
-            f"the cost of {name} uses {missing}, but it has no setting {SETTINGS[missing]}; give it formulas of its "
-            "own in algorithms/catalogue.toml, in place of its family's."
+            f"the cost of {name} uses {missing}, but the method has no setting {SETTINGS[missing]}; give it formulas "
+            "of its own in algorithms/catalogue.toml, in place of its family's."
         )
     if "topology" in settings and workers > 1:
         values["g"] = sum(map(len, neighbours(settings["topology"], workers))) / workers

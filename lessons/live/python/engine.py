@@ -36,7 +36,7 @@ def answer(request: str) -> list[Any]:
 
 
 def start() -> str:
-    """Import what a first run needs, and return a sentence on what computes the runs, which the page shows once."""
+    """Import what a first run needs; return a sentence on what computes the runs, for the page to show once."""
     sys.modules["torch"] = None  # type: ignore[assignment]  # so that nobody looks for it in every folder
     import numpy
 
@@ -123,7 +123,7 @@ def predict(chapter: str, question: str, parameters: dict[str, Any]) -> list[Any
 
 
 def words(measured: dict[str, float], recorded: dict[str, float] | None) -> str:
-    """Return a sentence on what a run measured, next to what was recorded.
+    """Return a sentence that compares a run's time and loss with the recorded ones.
 
     >>> words({"seconds": 0.03, "loss": 0.5}, {"seconds": 0.02, "loss": 0.50001})
     'This run takes 30 ms, 1.5 times as long as recorded, and its held-out loss ends at 0.500, as recorded.'

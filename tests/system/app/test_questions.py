@@ -152,7 +152,7 @@ SAYS = {  # of each card: the prediction that is right, what its run shows, and 
     ),
     "Kill a worker": (
         "They stop", lambda now, was: now.summary["updates"] < was.summary["updates"] / 2,
-        ["They stop, after 94 of 200 steps", "that of worker 2 never comes"],
+        ["They stop, after 94 of 200 steps", "the gradient of worker 2 never comes"],
     ),
     "Send less": (
         "One point at most", lambda now, was: now.summary["bytes"] < was.summary["bytes"] / 90,

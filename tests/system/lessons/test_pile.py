@@ -179,7 +179,7 @@ def test_one_file_of_my_work_is_graded_on_the_hidden_cases_that_it_was_graded_on
     file = tmp_path / "ann-lockstep.json"
     file.write_text(progress.EMPTY.with_grade(report, "def server(comm, task, s): return 1").text())
     told = call("check", "stragglers", file).output
-    assert "(seed 7," in told and "The file claims 0, with seed 7: graded again, it has the same marks." in told
+    assert "(seed 7," in told and "The file claims 0, with seed 7: graded again, it earned the same marks." in told
     file.write_text(file.read_text().replace('"score":0', '"score":100'))
     told = call("check", "stragglers", file, "--seed", 8).output
     assert "0 of 100" in told and "The file claims 100, with seed 7." in " ".join(told.split())

@@ -82,7 +82,7 @@ def test_a_schedule_that_does_not_exist_for_so_few_micro_batches_has_no_idle_tim
 def test_a_cost_that_uses_a_setting_which_the_method_does_not_have_says_so(monkeypatch):
     family = costs.every()["local_sgd"]
     monkeypatch.setattr(costs, "every", lambda: {"one_shot": family})  # as if it had none of its own
-    with pytest.raises(ValueError, match="the cost of one_shot uses H, but it has no setting period"):
+    with pytest.raises(ValueError, match="the cost of one_shot uses H, but the method has no setting period"):
         costs.symbols("one_shot", STACK.symbols(1), 4)
 
 
