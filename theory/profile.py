@@ -100,7 +100,7 @@ def _number(text: str | None, name: str, layer: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{name} of layer {layer} is {text[:40]!r}; it must be a number, and not negative.") from None
+        raise ValueError(f"{name} of layer {layer} is {text[:40]!r}; it must be a number of at least 0.") from None
 
 
 def ranges(values: Iterable[float]) -> dict[tuple[int, int], float]:

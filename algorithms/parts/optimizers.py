@@ -13,7 +13,7 @@ import kernels
 
 Rule = Literal["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"]
 HEAVY = {"update": ("momentum", "nesterov")}
-"""When a setting `momentum` next to `update: Rule` applies: with the rules that have a velocity."""
+"""The rules that have a velocity; only with these, a setting `momentum` next to `update: Rule` has an effect."""
 
 EPS = 1e-8  # in the denominators of Adagrad, RMSprop and Adam
 FORGET = 0.99  # RMSprop: decay of the mean square

@@ -20,7 +20,7 @@ class Settings(Knobs):
     learning_rate: float = knob(0.2, "initial step size", gt=0, le=1000)
     decay: float = knob(
         0.0,
-        "q, exponent of the rate's decay 1 / t^q; theory asks for over 1/2, and 0 keeps it constant",
+        "q, exponent of the rate's decay 1 / t^q; theory requires more than 1/2; 0 keeps it constant",
         ge=0,
         lt=1,
     )
@@ -42,7 +42,7 @@ class Settings(Knobs):
 def notes(e):
     s = e.knobs
     if e.steps and e.steps <= s.after + 1 and not s.decay:
-        yield f"Averaging begins after step {s.after}, but the run ends first, so this is sgd; use after {e.steps // 2}."
+        yield f"Averaging begins after step {s.after}, but the run ends first: this is sgd; use after {e.steps // 2}."
 
 
 def worker(comm, task, s=Settings()):
