@@ -14,7 +14,7 @@ HIDE = Assignment(
         "layer by layer is never slower here": lambda rows: all(
             _seconds(rows, bandwidth, 0) < _seconds(rows, bandwidth, WHOLE) for bandwidth in (1e8, 5e8, 1.7e9, 1e10)
         ),
-        "it gains most in the middle, over 1.3 times": lambda rows: (
+        "layer by layer gains most in the middle, over 1.3 times": lambda rows: (
             _gain(rows, 1.7e9) > max(1.3, _gain(rows, 1e8), _gain(rows, 1e10))
         ),
         "and less than 1.1 times on the slowest network": lambda rows: _gain(rows, 1e8) < 1.1,
@@ -59,10 +59,10 @@ LATE = Assignment(
             ratio(rows, "seconds", delay=(1, 0), learning_rate=0.2) < 0.67
         ),
         "a longer delay saves no more": lambda rows: ratio(rows, "seconds", delay=(3, 1), learning_rate=0.2) > 0.98,
-        "at the smallest rate a delay of three costs under a twentieth of the loss": lambda rows: (
+        "at the smallest rate a delay of three raises the loss by under a twentieth": lambda rows: (
             _lost(rows, 3, 0.05) < 1.05
         ),
-        "at the largest over a quarter": lambda rows: _lost(rows, 3, 0.2) > 1.25,
+        "at the largest rate by over a quarter": lambda rows: _lost(rows, 3, 0.2) > 1.25,
     },
 )
 

@@ -492,7 +492,7 @@ def who_learns_first(run):
             for row in rows
             if 1e8 <= row["bandwidth"] <= 1e9
         ),
-        "three machines with the whole model each are fastest if it is fast": lambda rows: (
+        "three machines with the whole model each are fastest if the network is fast": lambda rows: (
             rows[-1]["data parallel"] > 1.1 * rows[-1]["2-1"]
         ),
         "the partitioner agrees: from 1-1-1 via 2-1 to data parallelism as the network gets faster": lambda rows: (

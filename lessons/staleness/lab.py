@@ -30,7 +30,7 @@ WHATEVER = Assignment(
     {**LATE, "workers": 8},
     turn={"jitter": ("none", "cloud", "exponential"), "slow": ("", "3:10")},
     note=("staleness_mean",),
-    claims={"of 8 workers it is 7 updates old to within a twentieth, whichever worker is slow": lambda rows: all(
+    claims={"among 8 workers it is 7 updates old to within a twentieth, whichever worker is slow": lambda rows: all(
         abs(row["staleness_mean"] / 7 - 1) < 0.05 for row in rows
     )},
 )  # fmt: skip

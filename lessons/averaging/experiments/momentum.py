@@ -66,7 +66,7 @@ def _distances(done):
         "down a narrow valley both get farther than local SGD": lambda rows: all(
             ratio(rows, "progress", method=(method, "local SGD"), rate=1.0) > 1.2 for method in ("SlowMo", "DiLoCo")
         ),
-        "and farther than a larger rate could take it, at which it is about to diverge": lambda rows: all(
+        "and farther than local SGD at a larger rate, at which it is about to diverge": lambda rows: all(
             value(rows, "progress", method=method, rate=1.0) > value(rows, "progress", method="local SGD", rate=1.95)
             for method in ("SlowMo", "DiLoCo")
         ),
@@ -102,10 +102,10 @@ def lowest(rows, outer):
     "Does DiLoCo's outer step beat averaging what Adam has done?",
     source="Douillard et al., 2023",
     claims={
-        "with a timid inner rate it is far ahead": lambda rows: (
+        "with a small inner rate DiLoCo is far ahead": lambda rows: (
             ratio(rows, "loss", outer=("Nesterov", "average"), rate=0.001) < 0.6
         ),
-        "each at its own best rate, it ends at over 1.5 times the loss of the plain average": lambda rows: (
+        "each at its own best rate, DiLoCo ends at over 1.5 times the loss of the plain average": lambda rows: (
             lowest(rows, "Nesterov") > 1.5 * lowest(rows, "average")
         ),
         "in accuracy the two best are level within three hundredths": lambda rows: (

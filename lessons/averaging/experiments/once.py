@@ -90,7 +90,7 @@ def two_starts(run):
     "How long may two networks train apart before their mean is no better?",
     source="Frankle et al., 2020, on larger networks; the measure is ours",
     claims={
-        "after 800 steps the mean has less loss than the two on average": lambda rows: _saved(rows, steps=800) > 0,
+        "after 800 steps the mean has a lower loss than the two on average": lambda rows: _saved(rows, steps=800) > 0,
         "after 6,400 steps the mean lowers the loss by a smaller share": lambda rows: (
             _saved(rows, steps=6400) < _saved(rows, steps=800)
         ),

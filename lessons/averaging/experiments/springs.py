@@ -20,7 +20,7 @@ MEAN = {"AGN": {"algorithm": "agn"}}
             value(rows, "loss", method="EAMSGD", period=period) < 1.2 * min(column(rows, "loss", period=period))
             for period in PERIODS
         ),
-        "without it they are about level with Downpour if replicas visit in every step": lambda rows: (
+        "without momentum they are about level with Downpour if replicas visit in every step": lambda rows: (
             1 / 1.6 < ratio(rows, "loss", method=("Downpour", "EASGD"), period=1) < 1.6
         ),
         "and far ahead of it if they visit in every 16th step, or less often": lambda rows: (
@@ -89,7 +89,7 @@ def visiting(run, method, period, workers=4):
         "the mean ends at the same loss with all of them": lambda rows: (
             max(column(rows, "loss", method="AGN")) < 1.6 * min(column(rows, "loss", method="AGN"))
         ),
-        "springs with momentum (EAMSGD) are ahead of it with up to eight": lambda rows: all(
+        "springs with momentum (EAMSGD) are ahead of the mean with up to eight workers": lambda rows: all(
             ratio(rows, "loss", method=("EAMSGD", "AGN"), workers=workers) < 3 / 4 for workers in (2, 4, 8)
         ),
         "and with sixteen level or ahead": lambda rows: (
