@@ -58,7 +58,7 @@ def torch(words: list[str]) -> int:
     if at is None:
         raise ValueError(
             f"lockstep torch {' '.join(words[:4])}: which algorithm? Give torchrun's options, then a name, then its "
-            "options: lockstep torch --nproc-per-node 4 easgd --steps 500. lockstep list has the names."
+            "options: lockstep torch --nproc-per-node 4 easgd --steps 500. lockstep list prints the names."
         )
     command = [sys.executable, "-m", "torch.distributed.run", *words[:at], "-m", "algorithms", *words[at:]]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))

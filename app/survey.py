@@ -71,7 +71,7 @@ def _choose() -> tuple[survey.Model, survey.Cluster]:
         [8, 16, 32, 64, 128, 256],
         32,
         key="survey_samples",
-        help="If workers share samples, they share the total of all workers.",
+        help="Workers that share samples process the same total: this number times the number of workers.",
         **BOUND,
     )
     period = st.select_slider(

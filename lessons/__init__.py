@@ -30,7 +30,7 @@ CHAPTERS: tuple[str, ...] = (
 
 
 def chapter(name: str):
-    """Return the Chapter of this name. Raise ValueError if there is none."""
+    """Return the Chapter with this name. Raise ValueError if there is none."""
     from lessons.chapters import Chapter
 
     if name not in CHAPTERS:
@@ -68,7 +68,7 @@ def find(name: str):
 
 
 def recorded_figure(name: str):
-    """Return the golden.RecordedFigure of this full name from the first chapter that has it, or None."""
+    """Return the golden.RecordedFigure with this full name from the first chapter that has it, or None."""
     golden = (chapter(one).golden.figures.get(name) for one in CHAPTERS)
     return next((figure for figure in golden if figure), None)
 

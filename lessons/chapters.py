@@ -139,7 +139,7 @@ class Chapter:
         return tuple(sorted(self.items, key=lambda item: order.get(item.name, len(order))))
 
     def item(self, name: str) -> quiz.Item:
-        """Return the question of this name. Raise ValueError if there is none."""
+        """Return the question with this name. Raise ValueError if there is none."""
         for item in self.items:
             if item.name == name:
                 return item
@@ -210,7 +210,7 @@ def _minutes(text: str) -> int:
 
 
 def rerun(name: str, log: Callable[[str], None] | None = None) -> golden.RecordedFigure:
-    """Run the figure of this full name; call `log` with its name and the number of each run."""
+    """Run the figure with this full name; call `log` with its name and the number of each run."""
     return run_figure(name, lessons.find(name), lambda n: log(f"{name}, run {n}") if log else None)
 
 

@@ -119,7 +119,7 @@ class Golden:
     samples: Mapping[str, Sequence[list]] = field(default_factory=dict)
 
     def figure(self, name: str) -> RecordedFigure:
-        """Return the figure of this full name. Raise ValueError if the file lacks it."""
+        """Return the figure with this full name. Raise ValueError if the file lacks it."""
         if name not in self.figures:
             raise ValueError(f"{name} is not in the golden file; write it with lockstep book golden.")
         return self.figures[name]

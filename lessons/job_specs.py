@@ -17,14 +17,14 @@ KIND = "lesson"
 
 
 def figure_spec(figure: str) -> JobSpec:
-    """Return the spec for rerunning the figure of this full name. It changes with the chapter's code."""
+    """Return the spec for rerunning the figure with this full name. It changes with the chapter's code."""
     folder = Path(__file__).parent / figure.partition(".")[0]
     source = b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
     return JobSpec(KIND, {"figure": figure, "version": hashlib.sha256(source).hexdigest()[:8]})
 
 
 def grading_spec(chapter: str, source: str, name: str, seed: int, hints: tuple[str, ...] = ()) -> JobSpec:
-    """Return the spec for grading `source`, from a file of this name, as a solution to the chapter's exercise.
+    """Return the spec for grading `source`, from a file with this name, as a solution to the chapter's exercise.
 
     `hints` are those that were taken, for the report.
     """

@@ -9,7 +9,7 @@ Address = Callable[[str, str], str]
 
 
 def figure(name: str, chapter: str, address: Address | None) -> str:
-    """Return "Figure 5.2" for the figure of this full name, linked if there are addresses; `chapter` is the one that
+    """Return "Figure 5.2" for the figure with this full name, linked if there are addresses; `chapter` is the one that
     refers to it.
 
     It is numbered by the chapter that shows it: the referring one, else the figure's own. Raise ValueError if neither
@@ -32,12 +32,12 @@ def heading_anchor(head: str) -> str:
 
 
 def figure_anchor(name: str) -> str:
-    """Return the anchor of the figure of this full name."""
+    """Return the anchor of the figure with this full name."""
     return f"figure-{name.replace('.', '-')}"
 
 
 def fold_anchor(title: str, chapter: str) -> str:
-    """Return the anchor of the fold of this title in a chapter's text."""
+    """Return the anchor of the fold with this title in a chapter's text."""
     return f"fold-{chapter}-{heading_anchor(title)}"
 
 

@@ -36,7 +36,7 @@ def _load(folder: str) -> ScriptRun:
 
 
 def find(name: str) -> ScriptRun | None:
-    """Return the stored run of this name, or None if there is none."""
+    """Return the stored run with this name, or None if there is none."""
     if not session.NAME.fullmatch(name):
         return None
     try:

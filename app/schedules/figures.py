@@ -19,7 +19,7 @@ def points(value: float) -> str:
 
 
 FIGURES = (
-    ("makespan", "Makespan", figure, "from the first start to the last end"),
+    ("makespan", "Makespan", figure, "from the start of the first op to the end of the last"),
     ("bubble_of_total", "Bubble, of total", units.percent, "idle share of the whole (GPipe, Chimera)"),
     ("bubble_of_ideal", "Bubble, of ideal", units.percent, "idle time over working time (Megatron-LM)"),
     ("bubble_of_span", "Bubble, of span", units.percent, "idle share of the longest span of a rank (zero bubble)"),
@@ -29,7 +29,7 @@ FIGURES = (
         "held",
         "Activations held",
         figure,
-        "likewise, counting only those whose activations are in memory: kept until W, recomputed by R",
+        "most micro-batches on one rank whose activations are in memory: kept until W, or recomputed by R",
     ),
     ("copies", "Weights held", figure, "most copies on one rank: versions still needed, and stages held twice"),
     ("versions", "Versions alive", figure, "most for one stage: the newest, and those that a backward will still read"),

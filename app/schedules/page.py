@@ -27,7 +27,7 @@ INTRODUCTION = (
 )
 FIRST = (
     "**A first question.** GPipe does all forward passes first; 1F1B (one forward, one backward) starts "
-    "backward passes as soon as it can. Does it wait less?"
+    "backward passes as soon as it can. Does 1F1B wait less?"
 )
 
 
@@ -106,7 +106,9 @@ def _studied(plan: Plan, slot: str) -> Study | None:
         if study.size(plan) <= study.QUICK:
             return _here(plan.model_dump_json(), plan)
         job_spec = JobSpec("study", plan.model_dump(exclude_defaults=True))
-        folder = background.fetch(job_spec, f"{plan.title} is large: it is studied outside this page.", f"study-{slot}")
+        folder = background.fetch(
+            job_spec, f"{plan.title} is large, so a separate process computes it.", f"study-{slot}"
+        )
         return _kept(str(folder)) if folder else None
     except (ValueError, OSError) as error:
         st.error(f"**{escape_markdown(plan.title)}** {_refusal(str(error))}", icon=":material/block:")

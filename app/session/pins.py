@@ -17,7 +17,7 @@ MOST = 4  # runs next to the one shown
 
 
 def names() -> list[str]:
-    """Return the names of the pinned runs, in the order they were pinned; older links name the parameter `keep`."""
+    """Return the names of the pinned runs, in the order they were pinned; older links call the parameter `keep`."""
     return [one for one in _pins() if "=" not in one]
 
 

@@ -162,7 +162,7 @@ def under_way() -> JobState | None:
 
 
 def unstored_run() -> JobState | None:
-    """Return the progress of the controls' run if it ended without being stored; None if it had no curve yet."""
+    """Return the progress of the last run if it ended without being stored; None if it had no curve yet."""
     left = st.session_state.get("unstored")
     return left if left and len(left.curve.get("loss", ())) else None
 
@@ -193,7 +193,7 @@ def load(folder: str) -> Run:
 
 
 def find(name: str) -> Run | None:
-    """Return the pinned run of this name, or None if it no longer exists."""
+    """Return the pinned run with this name, or None if it no longer exists."""
     try:
         return load(str(ROOT / name))
     except ValueError:
@@ -206,13 +206,13 @@ def run_on_page() -> Run | None:
 
 
 def keep(name: str) -> None:
-    """Mark the stored run of this name as kept, because somebody pinned, shared, downloaded or named it."""
+    """Mark the stored run with this name as kept, because somebody pinned, shared, downloaded or named it."""
     with contextlib.suppress(OSError):  # others own the folder, so it is never removed
         cached.keep(ROOT / name)
 
 
 def show_named(name: str) -> Experiment:
-    """Show the stored run of this name, as `?run=` does; return its experiment. Raise ValueError if there is none."""
+    """Show the stored run with this name, as `?run=` does; return its experiment. Raise ValueError if there is none."""
     if not NAME.fullmatch(name) or find(name) is None:
         raise ValueError(f"there is no run {name[:40]!r} on this machine; it may be in another runs folder.")
     keep(name)

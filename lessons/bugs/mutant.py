@@ -143,7 +143,7 @@ def mutants() -> tuple[Mutant, ...]:
 
 
 def find(name: str) -> Mutant:
-    """Return the mutant of this name. Raise ValueError if there is none."""
+    """Return the mutant with this name. Raise ValueError if there is none."""
     for one in mutants():
         if one.name == name:
             return one
@@ -151,7 +151,7 @@ def find(name: str) -> Mutant:
 
 
 def load_module(name: str, source: str) -> ModuleType:
-    """Return a new module of this name from this source; the imported module stays unchanged."""
+    """Return a new module with this name from this source; the imported module stays unchanged."""
     module = ModuleType(name)
     exec(compile(source, f"<mutant of {name}>", "exec"), vars(module))
     return module

@@ -62,7 +62,7 @@ def _list() -> None:
         table.add_row(one.name, str(lessons.chapter(one.chapter).number), str(one.difficulty))
     console.print(table)
     console.print(
-        "\nEach is the algorithm of this name with one mistake:\nlockstep book bugs NAME",
+        "\nEach is the algorithm with this name with one mistake:\nlockstep book bugs NAME",
         style="dim",
         highlight=False,
     )

@@ -62,7 +62,7 @@ def show(name: str, figure: str | None, draft: bool) -> None:
 
 
 def _find(name: str):
-    """Return the Figure of this name. If there is none, raise a ValueError that suggests a figure or a chapter."""
+    """Return the Figure with this name. If there is none, raise a ValueError that suggests a figure or a chapter."""
     try:
         return lessons.find(name)
     except ValueError:

@@ -70,7 +70,7 @@ def survey(costs, family, workers, batch, model, layers, width, period, chunks, 
 
 
 def _find(models: Mapping[str, Any], name: str) -> Any:
-    """Return the model of this name, ignoring case. Raise ValueError if there is none."""
+    """Return the model with this name, ignoring case. Raise ValueError if there is none."""
     for known, model in models.items():
         if known.casefold() == name.casefold():
             return model

@@ -80,7 +80,7 @@ def entries() -> tuple[Work, ...]:
 def cited_by(name: str) -> tuple[Work, ...]:
     """Return the entries cited by a chapter or module, such as "averaging", "easgd", "algorithms.averaging.easgd".
 
-    Raise ValueError if nothing of this name cites anything.
+    Raise ValueError if nothing with this name cites anything.
     """
     modules = {module for entry in entries() for module in entry.modules}
     wanted = {module for module in modules if name == module or module.endswith(f".{name}")}
