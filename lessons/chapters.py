@@ -203,7 +203,7 @@ class Chapter:
 
 
 def _minutes(text: str) -> int:
-    """Return how many minutes it takes to read a text up to its list of sources and to compute its predictions."""
+    """Return the minutes needed to read a text up to its list of sources, and to compute its predictions."""
     words = len(markup.MARK.sub("", text.partition("\n## Sources")[0]).split())
     asked = len(markup.predictions(text))
     return round(words / WORDS_A_MINUTE) + len(markup.ALONE_IN_TEXT.findall(text)) + (COMPUTE - 1) * asked

@@ -99,7 +99,7 @@ class RecordedFigure:
 
     @classmethod
     def of(cls, name: str, values: Mapping[str, Any]) -> RecordedFigure:
-        """Return the record whose `plain` returned `values`."""
+        """Return the record that `plain` turned into `values`."""
         words = (values["question"], values["source"], values["text"], values["claims"])
         samples = {int(seed): rows for seed, rows in values["samples"].items()}
         seeds, runs = tuple(values["seeds"]), tuple(values["runs"])

@@ -23,7 +23,7 @@ STRIPS = 8  # most segments of an array that are drawn
 
 @st.fragment
 def watch(name: str) -> None:
-    """Let the reader step through the first block of a launch of this kernel on a few numbers."""
+    """Let the reader step through the first block of this kernel, launched on a few numbers."""
     heading(
         "One block, thread by thread",
         "The GPU implementation, run in our CUDA simulator. A moment is one memory instruction of every warp.",

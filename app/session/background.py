@@ -35,7 +35,7 @@ def fetch(work: JobSpec | Experiment, waiting: str, place: str, on_request: bool
 
 
 def try_again(place: str) -> None:
-    """Offer to retry the failed work of this place: the machine may no longer be busy."""
+    """Offer to retry the failed work for this place: the machine may no longer be busy."""
     owner = f"{session.owner()}/{place}"
     st.button("Try again", key=f"again-{place}", on_click=st.session_state.pop, args=(owner, None))
 

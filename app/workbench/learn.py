@@ -59,7 +59,7 @@ def _pictures(run: Run, folder: str, job: JobSpec) -> None:
 
 
 def _two(run: Run) -> bool:
-    """Return True if a picture of the classes is expected next to that of the path."""
+    """Return True if a picture of the classes is expected next to the picture of the path."""
     return feasible.is_light(run.experiment) and boundary.applies(workload_of(run.experiment))
 
 

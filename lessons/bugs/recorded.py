@@ -72,7 +72,7 @@ class Pair:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Pair:
-        """Return the pair whose `plain` returned `values`."""
+        """Return the pair that `plain` turned into `values`."""
         lanes = {side: zlib.decompress(base64.b64decode(text)) for side, text in values["lanes"].items()}
         return cls(values["values"], values["curves"], lanes)
 

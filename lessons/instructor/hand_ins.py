@@ -75,7 +75,7 @@ def collect(place: Path, chapter: str) -> list[HandIn]:
         by_student.setdefault(student(path), []).append(path)
     if len(by_student) > MOST:
         raise ValueError(
-            f"{place.name} has files of {len(by_student):,} students; at most {MOST:,} are read. Split it."
+            f"{place.name} has files of {len(by_student):,} students, but at most {MOST:,} are read; split it."
         )
     named = _named([*by_student])
     return [

@@ -12,7 +12,7 @@ def broadcast_parameters(model):
 
 
 def average_gradients(model, rows):
-    """Replace every gradient by that of the mean loss over the rows of all ranks.
+    """Replace every gradient by the gradient of the mean loss over all ranks' rows.
 
     Each rank contributes `rows` times its mean gradient, i.e. the sum over its rows. The number of rows travels in the
     same message.

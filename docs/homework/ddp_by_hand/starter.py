@@ -11,7 +11,7 @@ def broadcast_parameters(model):
 
 
 def average_gradients(model, rows):
-    """Replace every gradient by that of the mean loss over the rows of all ranks.
+    """Replace every gradient by the gradient of the mean loss over all ranks' rows.
 
     Before the call, the gradients are those of the mean loss over the `rows` rows of this rank. Other ranks may have a
     different number of rows.
