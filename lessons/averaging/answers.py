@@ -10,7 +10,7 @@ def left(run, workers: int) -> float:
 
 
 def halfway(run, starts: str) -> str:
-    """Return how the loss of the mean of two networks compares with theirs."""
+    """Return how the loss of the mean of two networks compares with the networks' own losses."""
     rows = once.two_starts.rows(run)
     mean = value(rows, "loss", starts=starts, along=0.5)
     first, *_, last = column(rows, "loss", starts=starts)

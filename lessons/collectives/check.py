@@ -199,5 +199,5 @@ class Arriving:
 
 def _array(x):
     if not isinstance(x, np.ndarray):
-        raise SolutionError(f"it sent a {type(x).__name__}; messages are arrays.")
+        raise SolutionError(f"the solution sent a {type(x).__name__}; messages are arrays.")
     return x

@@ -41,7 +41,7 @@ SAME = Assignment(
     turn={"collective": WAYS},
     note=("held_out_loss",),
     claims={
-        "what is learned is the same up to rounding": lambda rows: (
+        "the models learned are the same up to rounding": lambda rows: (
             max(column(rows, "held_out_loss")) - min(column(rows, "held_out_loss")) < 1e-4
         ),
     },

@@ -68,7 +68,7 @@ def fewer(run, critical: int, batch: int) -> float:
 
 
 def updates(run, milestones: str) -> float:
-    """Return the updates of 18 epochs if the batch of 16 is doubled at each milestone."""
+    """Return the number of updates in 18 epochs if the batch of 16 is doubled at each milestone."""
     per_epoch = IMAGES // 16
     settings = batch_growth.Settings(schedule="grow", factor=2, milestones=milestones)
     return float(batch_growth.updates(settings, 18 * per_epoch, per_epoch))

@@ -94,7 +94,7 @@ def two_ways_to_scale(run):
         "that is more than twice as far as with sixteen images each": lambda rows: (
             ratio(rows, "distance", over="own", images=(1, 16)) > 2
         ),
-        "synchronised, they end less than a thousandth of a percent away, with any share of the images": lambda rows: (
+        "with synchronised norms it ends under a thousandth of a percent away, with any share of images": lambda rows: (
             max(column(rows, "distance", over="all")) < 1e-3
         ),
         "synchronising takes 32 workers over twice the time of a step": lambda rows: (

@@ -24,7 +24,7 @@ LET_IT_TRAVEL = Assignment(
     turn={"overlap": (0, 2, 4, 7)},
     note=("seconds", "share_wait", "held_out_loss"),
     claims={
-        "from four steps of travel on nobody gains any more": lambda rows: (
+        "beyond four steps of travel nothing more is gained": lambda rows: (
             ratio(rows, "seconds", overlap=(7, 4)) > 0.99
         ),
         "two steps hide less than four": lambda rows: (

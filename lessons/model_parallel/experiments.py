@@ -179,7 +179,7 @@ def best_place(rows, quantity):
             ratio(rows, "kB sent", ranks=ranks, split=("columns, then rows", "units of each layer")) < 0.45
             for ranks in (2, 4, 8)
         ),
-        "what both send matches the formulas within 3 %": lambda rows: all(
+        "the bytes sent match the formulas within 3 %": lambda rows: all(
             abs(row["kB sent"] / row["formula"] - 1) < 0.03 for row in rows
         ),
         "on 1 GbE ranks that sum once are faster than one rank, those that sum after each layer slower": lambda rows: (

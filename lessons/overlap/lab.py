@@ -83,5 +83,5 @@ def _lost(rows, delay, rate):
 
 
 def _best(rows, latency):
-    """Return the bucket with the shortest run."""
+    """Return the bucket size, in bytes, with the shortest run at this latency."""
     return min((row for row in rows if row["latency"] == latency), key=lambda row: row["seconds"])["bucket_bytes"]

@@ -173,15 +173,15 @@ class Handing:
 
     def send(self, message, dst, tag=0):
         if not 1 <= dst <= self.workers:
-            raise SolutionError(f"it sent something to rank {dst}; workers are ranks 1 to {self.workers}.")
+            raise SolutionError(f"the coordinator sent something to rank {dst}; workers are ranks 1 to {self.workers}.")
         if message is None:
             self.comm.send(None, dst, tag)
             return
         new, portion = message if isinstance(message, tuple) and len(message) == 2 else (None, message)
         if not (isinstance(portion, int) and 0 <= portion < self.portions):
             raise SolutionError(
-                f"it sent {_shown(message)} to a worker; expected (w, portion), portion or None, with a whole number "
-                f"from 0 to {self.portions - 1} as the portion."
+                f"the coordinator sent {_shown(message)} to a worker; expected (w, portion), portion or None, with a "
+                f"whole number from 0 to {self.portions - 1} as the portion."
             )
         if new is None:
             if self.at[dst] < 0:

@@ -58,7 +58,7 @@ def averaged(run, times: str, ships: str) -> str:
 
 
 def valley(run, narrower: int, rule: str) -> float:
-    """Return how many times as many steps a valley takes that is `narrower` times as narrow as one of condition 100."""
+    """Return by what factor the steps grow from a valley of condition 100 to one `narrower` times as narrow."""
 
     def steps(condition: float) -> float:
         root = condition if rule == "SGD" else condition**0.5

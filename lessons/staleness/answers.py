@@ -9,7 +9,7 @@ from lessons.staleness.experiments.momentum import MOMENTA, fit, progress
 
 
 def shared_out(run, workers: int, rate: float) -> str:
-    """Return how the model changes if many workers compute the gradients of one."""
+    """Return how the final loss changes if many workers share the gradients that one would compute."""
     alone, many = (
         end_loss(run(algorithm="asgd", workers=n, learning_rate=rate, steps=1536 // n, **DIGITS)) for n in (1, workers)
     )

@@ -194,7 +194,7 @@ MORE_CLUSTERS = {
 
 
 def to_a_tenth(run, cluster, backups, machines=16):
-    """Return (steps, seconds) until the loss is a tenth, if `backups` of the machines are not waited for."""
+    """Return (steps, seconds) until the loss is a tenth, without waiting for `backups` of the machines."""
     jitter, *slowed = (CLUSTERS | MORE_CLUSTERS)[cluster]
     share = (machines - backups) / machines
     done = run(

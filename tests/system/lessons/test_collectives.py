@@ -148,7 +148,7 @@ def test_the_ring_may_be_written_with_operations_in_progress():
                 "return task.start()[1:]",
                 r"rank 0 returned an array of shape \(\d+,\); expected an array of shape \(\d+,\)",
             ),
-            ("comm.send(1.0, comm.rank ^ 1)", "it sent a float; messages are arrays"),
+            ("comm.send(1.0, comm.rank ^ 1)", "solution sent a float; messages are arrays"),
             ("comm.all_reduce(task.start())", "all_reduce"),
         ],
     ),

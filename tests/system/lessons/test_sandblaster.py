@@ -114,10 +114,10 @@ def test_a_step_without_all_of_its_portions_earns_nothing(old, new, told):
             (
                 "else (w, portion), rank)",
                 "else (w, 1.5), rank)",
-                r"it sent a tuple of 2 to a worker; expected \(w, portion\)",
+                r"coordinator sent a tuple of 2 to a worker; expected \(w, portion\)",
             ),
-            ("else (w, portion), rank)", "else (w, s.portions), rank)", "it sent a tuple of 2 to a worker"),
-            ("else (w, portion), rank)", "else w, rank)", "it sent ndarray to a worker"),
+            ("else (w, portion), rank)", "else (w, s.portions), rank)", "coordinator sent a tuple of 2 to a worker"),
+            ("else (w, portion), rank)", "else w, rank)", "coordinator sent ndarray to a worker"),
             ("else (w, portion), rank)", "else portion, rank)", "was given portion .*, but was never sent w"),
             (
                 "else (w, portion), rank)",
@@ -128,7 +128,7 @@ def test_a_step_without_all_of_its_portions_earns_nothing(old, new, told):
             (
                 "else (w, portion), rank)",
                 "else (w, portion), 0)",
-                "it sent something to rank 0; workers are ranks 1 to",
+                "coordinator sent something to rank 0; workers are ranks 1 to",
             ),
             ("(*free, *busy)", "free", "after update 5 nobody can continue"),
             ("total += g", "total += comm.recv(rank)", "there is no comm.recv here"),
