@@ -39,7 +39,9 @@ DIVISIBLE = 4 * 40_320  # bytes of a vector, divisible by every number of ranks 
         "the ring sends the least that any all-reduce can, among any number of ranks": lambda rows: all(
             math.isclose(row["ring"], row["least"], rel_tol=1e-4) for row in rows
         ),
-        "which is less than two vectors, however many ranks there are": lambda rows: max(column(rows, "ring")) < 2,
+        "the ring sends less than two vectors, however many ranks there are": lambda rows: (
+            max(column(rows, "ring")) < 2
+        ),
         "halving/doubling sends as little among 2, 4, 8, ... ranks, else up to half as much again": lambda rows: (
             all(
                 (row["halving_doubling"] / row["least"] < 1.0001) == (row["ranks"] & (row["ranks"] - 1) == 0)
@@ -161,7 +163,7 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # thei
         "with 128 ranks the ring takes more than 20 times as long as recursive doubling": lambda rows: (
             value(rows, "ring", ranks=128) > 20 * value(rows, "recursive_doubling", ranks=128)
         ),
-        "and over 5 times as long if every rank serves: each starts 254 messages": lambda rows: (
+        "if every rank serves, it takes over 5 times as long: each starts 254 messages": lambda rows: (
             value(rows, "everybody serves", ranks=128) > 5 * value(rows, "recursive_doubling", ranks=128)
         ),
     },

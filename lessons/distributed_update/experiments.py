@@ -25,7 +25,7 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
         "if each rank updates its own shard, it takes an Nth of the time, within a fifth": lambda rows: all(
             abs(row["update, owners"] * row["ranks"] / rows[0]["update, owners"] - 1) < 0.2 for row in rows
         ),
-        "and a step on 16 ranks less than two thirds": lambda rows: (
+        "a step on 16 ranks then takes less than two thirds of the time": lambda rows: (
             rows[-1]["step, owners"] < 2 / 3 * rows[-1]["step, everybody"]
         ),
     },
@@ -64,7 +64,7 @@ def who_updates(run):
     "How much of Adam's state does a rank keep when the update is sharded?",
     source="Rajbhandari et al., SC 2020; Sridharan et al., arXiv:1801.08030",
     claims={
-        "each of N ranks keeps an Nth of it": lambda rows: all(
+        "each of N ranks keeps an Nth of Adam's state": lambda rows: all(
             abs(row["kB of Adam, zero1"] * row["ranks"] / row["kB of Adam, sync_sgd"] - 1) < 0.01 for row in rows
         ),
         "the bytes on the wire stay the same": lambda rows: column(rows, "MB, zero1") == column(rows, "MB, sync_sgd"),
@@ -180,7 +180,9 @@ def gain(rows, network):
         "at a rate multiplied by their number, up to four end less than 1.5 times as high as one": lambda rows: all(
             row["loss, scaled rate"] < 1.5 * rows[0]["loss, scaled rate"] for row in rows[:-1]
         ),
-        "and eight end higher than one": lambda rows: rows[-1]["loss, scaled rate"] > rows[0]["loss, scaled rate"],
+        "eight mini-batches end higher than one": lambda rows: (
+            rows[-1]["loss, scaled rate"] > rows[0]["loss, scaled rate"]
+        ),
     },
     look=Look(
         "accumulate", ("loss, same rate", "loss, scaled rate"), log="xy", title="held-out loss after 240 mini-batches"

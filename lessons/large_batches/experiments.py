@@ -268,7 +268,7 @@ LOWEST = {"adam": {16: 0.004, 64: 0.012, 256: 0.024}, "sgd": {16: 0.3, 64: 0.3, 
         "from 16 images to 256 Adam's best rate more than doubles, but grows less than 13-fold": lambda rows: (
             2 < ratio(rows, "rate", rule="adam", batch=(256, 16)) < 13
         ),
-        "that is over 1.5 times as much as SGD's": lambda rows: (
+        "Adam's best rate grows over 1.5 times as much as SGD's": lambda rows: (
             ratio(rows, "rate", rule="adam", batch=(256, 16)) > 1.5 * ratio(rows, "rate", rule="sgd", batch=(256, 16))
         ),
     },
@@ -465,7 +465,7 @@ def _of_six(ended):
         "after three epochs RMSprop's loss is over a quarter below that of either other start": lambda rows: all(
             ratio(rows, "after 3 epochs", start=("RMSprop", start)) < 0.75 for start in ("none", "gradual")
         ),
-        "it ends under half the gradual warm-up's loss, and under twice the sudden start's": lambda rows: (
+        "RMSprop ends under half the gradual warm-up's loss, and under twice the sudden start's": lambda rows: (
             ratio(rows, "after 20 epochs", start=("RMSprop", "gradual")) < 0.5
             and ratio(rows, "after 20 epochs", start=("RMSprop", "none")) < 2
         ),

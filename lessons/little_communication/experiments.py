@@ -422,7 +422,7 @@ LEDGER = {
             value(rows, "kB", method=name) < value(rows, "kB", method="every step") / 10
             for name in ("averages", "DiLoCo", "streaming", "no barrier", "in pairs")
         ),
-        "those with Adam inside stay below twice the loss of meeting in every step": lambda rows: all(
+        "methods with Adam inside stay below twice the loss of meeting in every step": lambda rows: all(
             ratio(rows, "loss", method=(row["method"], "every step")) < 2
             for row in rows
             if row["method"] != "neighbours, compressed"

@@ -16,7 +16,9 @@ MEET_SELDOM = Assignment(
         "meeting every 64 steps takes less than a fifth of the time": lambda rows: (
             ratio(rows, "seconds", period=(64, 1)) < 1 / 5
         ),
-        "and a sixty-fourth of the bytes": lambda rows: abs(ratio(rows, "bytes", period=(1, 64)) - 64) < 0.1,
+        "meeting every 64 steps sends a sixty-fourth of the bytes": lambda rows: (
+            abs(ratio(rows, "bytes", period=(1, 64)) - 64) < 0.1
+        ),
     },
 )
 LET_IT_TRAVEL = Assignment(

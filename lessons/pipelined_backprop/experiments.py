@@ -226,11 +226,11 @@ PLAIN = {"model": "mlp", "hidden": ",".join(["48"] * 7), "activation": "tanh"}  
         "on more it is the gradient neither at the weights it met nor at the newest": lambda rows: all(
             row[place] > 0.01 for row in rows if row["stages"] > 1 for place in PLACES
         ),
-        "it is far nearer to the gradient at the weights it met: less than a third as far": lambda rows: all(
+        "an update is far nearer to the gradient at the weights it met: less than a third as far": lambda rows: all(
             3 * row[PLACES[0]] < row[PLACES[1]] for row in rows if row["stages"] > 1
         ),
         "the deeper the pipeline, the farther from that gradient": lambda rows: is_rising(column(rows, PLACES[0])),
-        "it is over half a gradient's length away from the gradient at the newest weights": lambda rows: all(
+        "an update is over half a gradient's length away from the gradient at the newest weights": lambda rows: all(
             row[PLACES[1]] > 0.5 for row in rows if row["stages"] > 1
         ),
     },
@@ -352,7 +352,7 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
         "eight that wait, as in GPipe, end under half as high as those that never do, with one rate": lambda rows: (
             _after(rows, "GPipe on eight") < 0.5 * _after(rows, "never waits")
         ),
-        "and at most a tenth above those with both remedies": lambda rows: (
+        "GPipe ends at most a tenth above those with both remedies": lambda rows: (
             _after(rows, "GPipe on eight") < 1.1 * _after(rows, "both")
         ),
         "at its best momentum, each best rate has a worse one on both sides": lambda rows: all(

@@ -97,7 +97,7 @@ def bubble(run):
         "there is a best number, beyond which training gets slower though stages idle less": lambda rows: all(
             1 < _best(rows, stages) < 256 for stages in (2, 4, 8)
         ),
-        "it is larger for eight stages than for two": lambda rows: _best(rows, 2) < _best(rows, 8),
+        "the best number is larger for eight stages than for two": lambda rows: _best(rows, 2) < _best(rows, 8),
         "even at that number, eight machines do the work of fewer than four": lambda rows: (
             max(column(rows, "speed", stages=8)) < 4
         ),
@@ -246,7 +246,7 @@ HOW = {
         "1F1B takes no longer than GPipe": lambda rows: all(
             abs(ratio(rows, "ms", how=("1F1B", "GPipe"), M=m) - 1) < 0.03 for m in (4, 32)
         ),
-        "with recomputation GPipe needs less than that, for a third more time": lambda rows: (
+        "with recomputation GPipe needs less than 1F1B, for a third more time": lambda rows: (
             value(rows, "kB", how="GPipe again", M=32) < value(rows, "kB", how="1F1B", M=32)
             and 1.2 < ratio(rows, "ms", how=("GPipe again", "GPipe"), M=32) < 1.34
         ),
@@ -283,7 +283,7 @@ def memory(run):
         "on one machine, recomputation makes room for three times the layers": lambda rows: (
             ratio(rows, "layers", machines=1, how=("again", "kept")) >= 3
         ),
-        "with it, the number of layers grows with the number of machines": lambda rows: all(
+        "with recomputation, the number of layers grows with the number of machines": lambda rows: all(
             abs(
                 value(rows, "layers", machines=n, how="again") / (n * value(rows, "layers", machines=1, how="again"))
                 - 1

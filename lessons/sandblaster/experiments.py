@@ -128,7 +128,7 @@ def size_of_a_portion(run):
         "Downpour's bytes hardly depend on the number of workers": lambda rows: (
             max(column(rows, "megabytes", method="Downpour")) < 1.15 * min(column(rows, "megabytes", method="Downpour"))
         ),
-        "Sandblaster's grow with it, if a worker hands in its sum every 16 portions": lambda rows: is_rising(
+        "Sandblaster's grow with the workers, if each hands in its sum every 16 portions": lambda rows: is_rising(
             column(rows, "megabytes", method="Sandblaster, every 16")
         ),
         "with 4 workers they are less than a tenth of Downpour's": lambda rows: (
@@ -372,7 +372,7 @@ def to_a_half(run, method, workers):
         "16 times the machines make Downpour with Adagrad less than twice as fast": lambda rows: (
             ratio(rows, "seconds", method="Downpour, Adagrad", workers=(4, 64)) < 2
         ),
-        "and Sandblaster more than three times as fast": lambda rows: (
+        "16 times the machines make Sandblaster more than three times as fast": lambda rows: (
             ratio(rows, "seconds", method="Sandblaster", workers=(4, 64)) > 3
         ),
     },

@@ -23,7 +23,7 @@ MEAN = {"AGN": {"algorithm": "agn"}}
         "without momentum they are about level with Downpour if replicas visit in every step": lambda rows: (
             1 / 1.6 < ratio(rows, "loss", method=("Downpour", "EASGD"), period=1) < 1.6
         ),
-        "and far ahead of it if they visit in every 16th step, or less often": lambda rows: (
+        "without momentum they are far ahead of it if replicas visit in every 16th step, or less often": lambda rows: (
             min(
                 ratio(rows, "loss", method=("Downpour", "EASGD"), period=16),
                 ratio(rows, "loss", method=("Downpour", "EASGD"), period=64),
@@ -92,7 +92,7 @@ def visiting(run, method, period, workers=4):
         "springs with momentum (EAMSGD) are ahead of the mean with up to eight workers": lambda rows: all(
             ratio(rows, "loss", method=("EAMSGD", "AGN"), workers=workers) < 3 / 4 for workers in (2, 4, 8)
         ),
-        "and with sixteen level or ahead": lambda rows: (
+        "with sixteen workers they are level or ahead": lambda rows: (
             ratio(rows, "loss", method=("EAMSGD", "AGN"), workers=16) < 5 / 4
         ),
     },

@@ -26,7 +26,7 @@ RANKS = 8
             _speed_ups(rows, "10GbE")[1] > 2.5 * MEASURED["data parallel"]
             and 1.05 < _speed_ups(rows, "10GbE")[0] / MEASURED["7-1"] < 1.15
         ),
-        "and from 25 gigabits on it gets eight replicas of everything": lambda rows: (
+        "from 25 gigabits on VGG-16 gets eight replicas of everything": lambda rows: (
             _plans(rows, "float32") == ["7-1", "7-1", *3 * "8"]
         ),
         "with tensor cores its plan is 7-1 at 25 gigabits, too, over 3 times as fast as eight replicas": lambda rows: (

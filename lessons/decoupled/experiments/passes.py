@@ -88,14 +88,14 @@ def a_step(run):
     "What must a module keep while it waits?",
     source="Huo et al., NeurIPS 2018; the bytes are counted here",
     claims={
-        "with back-propagation all ranks together keep the same activations, for any number of them": lambda rows: (
+        "with back-propagation all ranks together keep the same activations, for any number of ranks": lambda rows: (
             max(column(rows, "activations", method="back-propagation"))
             < 1.01 * min(column(rows, "activations", method="back-propagation"))
         ),
         "with DDG activations grow with the number of modules: eight keep more than 4 times as much": lambda rows: (
             ratio(rows, "activations", method=("DDG", "back-propagation"), modules=8) > 4
         ),
-        "and so do versions of the weights": lambda rows: (
+        "with DDG eight modules keep more than 4 times the weights, too": lambda rows: (
             ratio(rows, "parameters", method=("DDG", "back-propagation"), modules=8) > 4
         ),
         "features replay keeps inputs: eight modules keep less than half of what DDG does": lambda rows: (

@@ -73,7 +73,7 @@ def one_hop(run):
             for method in PEERS
             if method != "synchronous"
         ),
-        "and at a latency of 1 ms less than a tenth": lambda rows: all(
+        "at a latency of 1 ms they need less than a tenth": lambda rows: all(
             ratio(rows, "seconds", method=(method, "synchronous"), latency="1 ms") < 1 / 10
             for method in PEERS
             if method != "synchronous"

@@ -14,7 +14,7 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
             ratio(rows, "loss", update="adagrad", rate=0.04, warm=(128, 0)) < 0.95
             and ratio(rows, "loss", update="adagrad", rate=0.08, warm=(128, 0)) < 3 / 4
         ),
-        "it does not harm Adagrad at any rate up to that": lambda rows: all(
+        "a warm start does not harm Adagrad at any rate up to that": lambda rows: all(
             ratio(rows, "loss", update="adagrad", rate=rate, warm=(128, 0)) < 1.1 for rate in (0.01, 0.04, 0.08)
         ),
         "each with its best rate, Adagrad is about level with SGD or ahead after a warm start": lambda rows: (
@@ -58,7 +58,7 @@ def warm_adagrad(run):
             value(rows, "Downpour: the sum", workers=4, period=1) < LEARNED
             and min(column(rows, "Downpour: the sum", workers=16)[1:]) > 3 * LEARNED
         ),
-        "nor can four after many steps": lambda rows: (
+        "four workers cannot commit the sum of many steps": lambda rows: (
             value(rows, "Downpour: the sum", workers=4, period=16) > GUESSING / 2
         ),
         "where the sum of several fails, the mean ends lower": lambda rows: all(
