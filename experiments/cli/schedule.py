@@ -220,11 +220,7 @@ def _priced(done: Study) -> str:
     others = f", {plan.costs}" if plan.costs else ""
     latency = f", latency {plan.latency:g}" if plan.latency else ""
     share = s["ranks"] / s["stages"]
-    thin = (
-        ""
-        if share == 1
-        else f"\n{s['stages']} stages: an op on a single stage costs {show.number(share)} times as much"
-    )
+    thin = "" if share == 1 else f"\n{s['stages']} stages: an op on one stage costs {show.number(share)} times as much"
     return f"{costs}{others}{latency}{thin}"
 
 

@@ -108,7 +108,7 @@ class Pool:
         """
         if isinstance(work, Experiment) and work.files:
             raise ValueError(
-                f"the experiment gives a {work.files[0]}, but pages may not name files of this machine; "
+                f"the experiment gives a {work.files[0]}, but readers may not name files of this machine; "
                 "run it on the command line."
             )
         name, version, far = work.key(), source_version(), self.dask is not None and may_leave(work)
