@@ -97,7 +97,7 @@ def test_figures_are_named_in_the_order_of_their_first_mention():
         ("{{ timeline algorithm=sync_sdg }}", "sync_sdg"),
         ("{{ timeline algorithm=sync_sgd wokers=8 }}", "no setting 'wokers'; did you mean workers"),
         ("{{ timeline algorithm=sync_sgd cluster=threads }}", "needs a simulated cluster"),
-        ("as {{ ref nothing }} shows", "refers to stragglers.nothing, which neither"),
+        ("as {{ ref nothing }} shows", "refers to stragglers.nothing, which is shown neither"),
         ("{{ chapter straglers }}", "there is no chapter 'straglers'; did you mean stragglers"),
     ],
 )
