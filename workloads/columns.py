@@ -64,7 +64,7 @@ def read(name: str, cells: Sequence[str], lines: Sequence[int], commas_part_cell
     numbers = np.array([np.nan if known[cell] is None else known[cell] for cell in cells])
     if np.isnan(numbers).all():
         odd = next(cell for cell in cells if cell not in BLANK)
-        raise Unusable(f"{name} was left out: no cell is a number of at most {LARGEST:g}; one cell is {odd[:40]!r}.")
+        raise Unusable(f"{name} was left out: no cell is a number of at most {LARGEST:g}; one is {odd[:40]!r}.")
     return Column(name, numbers, (), _gap(name, cells, numbers, lines), (*notes, *_far(name, numbers)))
 
 
