@@ -39,7 +39,7 @@ FILES = {
     "t.pt": (zipped("t/data.pkl", "t/version"), "a file of torch.save", "numpy.savetxt"),
     "t.json": (json.dumps([{"a": 1}]).encode(), "JSON", 'read_json("t.json").to_csv'),
     "t.jsonl": (b'{"a": 1}\n{"a": 2}\n', "JSON", "lines=True"),
-    "t.arff": (b"@RELATION iris\n@DATA\n1,2\n", "an ARFF file", "names above the rows"),
+    "t.arff": (b"@RELATION iris\n@DATA\n1,2\n", "an ARFF file", "column names in the first line"),
     "t.png": (b"\x89PNG\r\n", "an image", "a row of numbers for each sample"),
     "t{0}.npy": (saved(np.save, ARRAY), "a NumPy array", 'numpy.load("t{0}.npy")'),
 }
