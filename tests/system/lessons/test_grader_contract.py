@@ -115,7 +115,7 @@ def test_every_operation_gives_what_it_gives_outside_of_the_sandbox():
         ("comm._request('wait', 10**6)", "have no 'wait'"),
         ("comm._request('walk', 0)", "have no 'walk'"),
         ("comm._request('descend', 0, 1)", "have no 'descend'"),
-        ("comm._request(['send'], 0)", "have no"),
+        ("comm._request(['send'], 0)", "without the name of a method"),
         ("comm._request()", "invalid request"),
         ("comm._request('send')", "invalid request"),
         ("comm.send(1.0, 99)", "comm.send takes the number of a rank, from 0 to 0, but got 99"),
