@@ -136,10 +136,12 @@ def condition(kind: type[Knobs], name: str, spell: Callable[[str], str] = str) -
     `spell` maps the other knobs' names to what the reader calls them.
     """
     extra = kind.model_fields[name].json_schema_extra or {}
-    phrases = [f"{spell(other)} {' or '.join(map(_text, some))}" for other, some in extra.get("when", {}).items()]
-    phrases += [
-        f"{spell(other)} other than {' or '.join(map(_text, some))}" for other, some in extra.get("unless", {}).items()
-    ]
+
+    def choices(other: str, some: Sequence) -> str:
+        return " or ".join(meaning_of_none(kind, other) if value is None else _text(value) for value in some)
+
+    phrases = [f"{spell(other)} {choices(other, some)}" for other, some in extra.get("when", {}).items()]
+    phrases += [f"{spell(other)} other than {choices(other, some)}" for other, some in extra.get("unless", {}).items()]
     return " and ".join(f"with {phrase}" for phrase in phrases)
 
 

@@ -182,6 +182,12 @@ class Algorithm:
     computes_together: bool = False
     """True if all ranks compute the gradients of a step at the same time, from equally many samples and at the same
     weights, so that batch norms can take their statistics over all of these samples."""
+    skips_overflow: bool = False
+    """True if it skips the step of a gradient that `task.is_usable` rejects, so that a loss scale can be dynamic."""
+    stores_weights: bool = False
+    """True if it ends each update of its weights with `task.store`, so that they can be kept in 16 bits."""
+    scales_loss: bool = True
+    """True if every gradient of a parameter is that of the model's loss, so that a fixed loss scale changes nothing."""
     whole_batch: bool = False
     """True if a step uses all samples, so that it is an epoch; the batch setting is ignored."""
     model_defaults: Mapping[str, Any] = field(default_factory=dict)

@@ -58,9 +58,9 @@ class Bill:
     def __init__(self, device: Device):
         self.device, self.seconds = device, 0.0
 
-    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
+    def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
         """Add the price of a kernel call."""
-        self.seconds += self.device.seconds(flops, nbytes)
+        self.seconds += self.device.seconds(flops, nbytes, itemsize)
 
     def keep(self, kind: str, nbytes: int) -> None:
         """Add nothing: holding memory takes no time."""

@@ -35,7 +35,7 @@ from kernels.arrays import (  # noqa: E402
     to_numpy,
     zeros_like,
 )
-from kernels.meter import METER, Meter, meter_kernels  # noqa: E402
+from kernels.meter import IN_16_BITS, METER, Meter, meter_kernels, price_in_16_bits  # noqa: E402
 
 __all__ = [
     "FAMILIES",
@@ -48,6 +48,7 @@ __all__ = [
     "empty_like",
     "keep",
     "meter_kernels",
+    "price_in_16_bits",
     "state_like",
     "to_device",
     "to_numpy",
@@ -77,7 +78,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         *("norms", "two_means", "choose", "pack", "stochastic_quantize", "stochastic_dequantize", "majority_vote"),
         *("to_fixed", "from_fixed", "to_bf16", "from_bf16", "matmul", "gram_schmidt"),
     ),
-    "vectors": ("dot",),
+    "vectors": ("dot", "round_to"),
     "sparse": ("margins", "logistic", "hogwild", "svrg", "descend_atomic"),
     "staleness": ("delay_compensated", "delay_compensated_adaptive", "distance_scaled", "adam_ahead"),
     "layers": (
@@ -96,6 +97,15 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+
+PRODUCTS = frozenset(
+    (
+        *("dense_forward", "dense_backward_input", "dense_backward_weights", "matmul"),
+        *("conv2d_forward", "conv2d_backward_input", "conv2d_backward_weights"),
+        *("attention_forward", "attention_backward", "attention_block_forward", "attention_block_backward"),
+    )
+)
+"""Kernels that multiply matrices: a device's rate for 16-bit products applies to them and to no other."""
 
 ALIKE = (
     "numbers must be all float32 or all float64, and arrays must be contiguous, with the number of axes that the "
@@ -133,22 +143,28 @@ class Kernel:
             raise
         meter = METER.get()
         if meter is not None:
-            flops, words = self._price(*args)
-            meter.charge(self.name, flops, words * first.itemsize)
+            self._charge(meter, *self._price(*args), first.itemsize)
         return result
 
     def charge(self, *args) -> None:
         """Charge for a call with these arguments without making it: another kernel has already done the work."""
         meter = METER.get()
         if meter is not None:
-            flops, words = self.price(*args)
-            meter.charge(self.name, flops, words * args[0].itemsize)
+            self._charge(meter, *self.price(*args), args[0].itemsize)
 
     def price(self, *args) -> tuple[float, float]:
         """Return (FLOPs, words moved) of a call with these arguments, without making it."""
         if self._module is None:
             self._load()
         return self._price(*args)
+
+    def _charge(self, meter: Meter, flops: float, words: float, itemsize: int) -> None:
+        if not IN_16_BITS.get():
+            meter.charge(self.name, flops, words * itemsize)
+        elif self.name in PRODUCTS:
+            meter.charge(self.name, flops, words * itemsize / 2, 2)
+        else:
+            meter.charge(self.name, flops, words * itemsize / 2)
 
     def _refusal(self, args: tuple, why: str) -> str:
         given = ", ".join(f"{tuple(x.shape)} {x.dtype}" for x in args if hasattr(x, "shape"))

@@ -5,6 +5,7 @@ in-place forms, slices) and these few functions for the rest. torch is imported 
 NumPy's implies that it is loaded already.
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -82,6 +83,15 @@ def _tensor(x: np.ndarray, device):
 def to_numpy(x) -> np.ndarray:
     """Return the values of `x` as a NumPy array."""
     return x if isinstance(x, np.ndarray) else x.detach().cpu().numpy()
+
+
+def arrays_in(nest) -> Iterator:
+    """Yield the arrays in nested tuples and lists."""
+    if isinstance(nest, tuple | list):
+        for part in nest:
+            yield from arrays_in(part)
+    elif isinstance(nest, np.ndarray) or hasattr(nest, "data_ptr"):
+        yield nest
 
 
 def extents(nest) -> dict[int, int]:

@@ -20,14 +20,18 @@ class Meter(Protocol):
     If it can charge many calls faster together, it also has `charge_all(prices)`, which charges the rows of `Prices`.
     """
 
-    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Record that one call of `kernel` did `flops` floating-point operations and moved `nbytes` bytes."""
+    def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
+        """Record that one call of `kernel` did `flops` floating-point operations and moved `nbytes` bytes.
+
+        `itemsize` is 2 if it multiplies matrices of 16-bit numbers, which a device may do at a higher rate.
+        """
 
     def keep(self, kind: str, nbytes: int) -> None:
         """Record that the rank holds this many more bytes of this kind (`tracing.HELD`)."""
 
 
 METER: ContextVar[Meter | None] = ContextVar("lockstep_meter", default=None)
+IN_16_BITS: ContextVar[bool] = ContextVar("lockstep_in_16_bits", default=False)
 
 
 @contextmanager
@@ -40,14 +44,24 @@ def meter_kernels(observer: Meter | None) -> Iterator[None]:
         METER.reset(token)
 
 
+@contextmanager
+def price_in_16_bits() -> Iterator[None]:
+    """Inside this context, price kernel calls as if their numbers were stored in two bytes each, not in four."""
+    token = IN_16_BITS.set(True)
+    try:
+        yield
+    finally:
+        IN_16_BITS.reset(token)
+
+
 class Prices:
     """A meter that records the prices of kernel calls, to charge them again when a call repeats that work."""
 
     def __init__(self):
         self.rows: list[tuple[str, float, float]] = []  # kernel, FLOPs, bytes
 
-    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Record the price of a kernel call."""
+    def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
+        """Record the price of a kernel call in float32 or float64."""
         self.rows.append((kernel, flops, nbytes))
 
     @cached_property

@@ -39,7 +39,7 @@ class Module(Stage):
 
     def gradient(self, w, saved, dy, label: str = "B"):
         """Return g only. This is the backward pass of a module whose input gradient is not needed."""
-        with self.task.event_log.doing(COMPUTE, label):
+        with self.task.computing(label):
             return self.as_first.backward(w, saved, dy)[1]
 
     def classifier(self, layers: int, width: int) -> Classifier:
@@ -176,7 +176,7 @@ class Direct:
     def forward(self, w, x, label: str = "F") -> tuple:
         """Return (y, saved)."""
         saved = []
-        with self.module.task.event_log.doing(COMPUTE, label):
+        with self.module.task.computing(label):
             for layer, place in zip(self.layers, self.places, strict=True):
                 x, kept = layer.forward(w[place], x)
                 saved.append((kept, x.shape))
@@ -186,7 +186,7 @@ class Direct:
         """Return g, (d_k,), for the error e at the model's outputs, (samples, ...)."""
         e = e.reshape(-1, self.rows)
         g = kernels.empty_like(w)
-        with self.module.task.event_log.doing(COMPUTE, label):
+        with self.module.task.computing(label):
             for layer, place, b, (kept, shape) in zip(self.layers, self.places, self.matrices, saved, strict=True):
                 dy = e
                 if b is not None:

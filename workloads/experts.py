@@ -27,6 +27,7 @@ import kernels
 from kernels import to_numpy
 from kernels.arrays import concatenate
 from workloads.layers import Layer, he
+from workloads.loss_scale import current_scale
 from workloads.transformer import (
     GROWTH,
     mlp,
@@ -158,7 +159,7 @@ class MoeBlock(Layer):
         gain, _, router = parts[:SHARED]
         u, r, h, p, weight, chosen, place, share, *_ = routing
         dz, dh, ones = kernels.empty_like(p), kernels.empty_like(h), kernels.empty_like(weight)
-        kernels.route_backward(dz, dweight, p, weight, chosen, share, self.balance)
+        kernels.route_backward(dz, dweight, p, weight, chosen, share, current_scale() * self.balance)
         kernels.dense_backward_input(rows(dh), dz, router)
         ones[:] = 1
         kernels.combine_rows(rows(dh), rows(dh), concatenate(dinputs), place, ones)

@@ -32,6 +32,11 @@ class Layer(Protocol):
     flops: int  # of the forward pass, per sample
     over_batch: bool = False  # whether y depends on the other samples of the batch
 
+    @property
+    def name(self) -> str:
+        """What kind of layer it is: "dense"."""
+        return type(self).__name__.lower()
+
     @abstractmethod
     def start(self, generator: np.random.Generator) -> tuple[np.ndarray, ...]:
         """Return the initial parameters, float64."""

@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from kernels.arrays import extents
-
 
 class LayerwisePass:
     """The pass of one mini-batch. Iterate over it to go forward, then over `reversed(...)` of it to go backward.
@@ -74,7 +72,8 @@ class LayerwisePass:
 
     def new_arrays(self, saved) -> dict[int, int]:
         """Return address -> bytes of the arrays in `saved` that no earlier layer has stored."""
-        return {address: nbytes for address, nbytes in extents(saved).items() if address not in self._kept}
+        every = self.task.workload.extents(saved)
+        return {address: nbytes for address, nbytes in every.items() if address not in self._kept}
 
 
 class LayerPass:

@@ -15,11 +15,13 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 import kernels
-from kernels.arrays import extents
+from kernels.arrays import extents, shares
 from knobs import Refusal
 from workloads.batch_statistics import use_gather
 from workloads.dense_pass import DensePass
 from workloads.layers import Layer
+from workloads.loss_scale import current_scale
+from workloads.mixed_precision import RoundedLayer, extents_in_16_bits
 from workloads.workload import Evaluation
 
 AT_ONCE = 2048  # held-out samples, or positions of sequences, per forward pass; bounds the memory
@@ -53,10 +55,11 @@ class Sequential:
                 self._places[-1].append((slice(self.parameters, end), shape))
                 self.parameters = end
         self._pass = DensePass.of(self.layers, loss, self._by_layer)
+        self.segments: list[slice] = []  # of layers whose activations are recomputed; empty if none are
 
     def __str__(self) -> str:
         """Return the kind and outputs of every layer: "dense 64, dense 10"."""
-        return ", ".join(f"{type(layer).__name__.lower()} {'x'.join(map(str, layer.outputs))}" for layer in self.layers)
+        return ", ".join(f"{layer.name} {'x'.join(map(str, layer.outputs))}" for layer in self.layers)
 
     @property
     def depth(self) -> int:
@@ -87,11 +90,7 @@ class Sequential:
 
     def forward(self, w, x) -> tuple:
         """Return (y, saved)."""
-        saved = []
-        for layer, parts in zip(self.layers, self._parts(w), strict=True):
-            x, kept = layer.forward(parts, x)
-            saved.append(kept)
-        return x, saved
+        return self._through(slice(0, self.depth), self._parts(w), x)
 
     def backward(self, w, saved, dy, g=None, add=False) -> tuple:
         """Do both halves of backward, and return (dx, g). dx is None on the first stage, which does not need it."""
@@ -103,6 +102,8 @@ class Sequential:
         dx, pending = self.backward_input(w, saved, dy)
         *_, inputs, errors = pending[-1]
         flat = len(pending) == 1 and inputs.ndim == errors.ndim == 2
+        if flat and (scale := current_scale()) != 1:
+            errors = errors / scale
         return dx, self.backward_weights(pending), (inputs, errors) if flat else None
 
     def backward_input(self, w, saved, dy) -> tuple:
@@ -122,12 +123,19 @@ class Sequential:
         return g
 
     def loss(self, y, target) -> tuple:
-        """Return (loss, dy). For sequences, y (samples, time, ...), the loss is the mean over all positions."""
+        """Return (loss, dy). For sequences, y (samples, time, ...), the loss is the mean over all positions.
+
+        In mixed precision dy is multiplied by the loss scale.
+        """
         dy = kernels.empty_like(y)
         judged = dy, y, target
         if y.ndim == 3:
             judged = [x.reshape(-1, *x.shape[2:]) for x in judged]
-        return self.criterion(*judged), dy
+        loss = self.criterion(*judged)
+        last = self.layers[-1]
+        if isinstance(last, RoundedLayer):
+            last.scale_error(dy)
+        return loss, dy
 
     def gradient(self, w, x, target) -> tuple:
         """Return (loss, g) of the whole model."""
@@ -136,9 +144,69 @@ class Sequential:
     def _by_layer(self, w, x, target) -> tuple:
         y, saved = self.forward(w, x)
         if len(x) not in self.activations:
-            self.activations[len(x)] = sum(extents(saved).values())
+            self.activations[len(x)] = sum(self.extents(saved).values())
         loss, dy = self.loss(y, target)
         return loss, self.backward(w, saved, dy)[1]
+
+    def _by_segment(self, w, x, target) -> tuple:
+        """Return what `_by_layer` does, to the bit, and keep only the input of each segment until its backward pass.
+
+        A segment's forward pass is repeated then, except for the last one.
+        Source: Chen et al., arXiv:1604.06174, 2016.
+        """
+        samples, parts, inputs, saved = len(x), self._parts(w), [], []
+        for segment in self.segments:
+            inputs.append(x)
+            x, saved = self._through(segment, parts, x)
+        loss, dy = self.loss(x, target)
+        g = kernels.empty_like(w)
+        gradients, most = self.cut(g), 0
+        for segment in reversed(self.segments):
+            if segment != self.segments[-1]:
+                _, saved = self._through(segment, parts, inputs[-1])
+            most = max(most, sum(self.extents([*inputs, *saved]).values()))
+            for i in reversed(range(segment.start, segment.stop)):
+                dy, pending = self.layers[i].backward_input(parts[i], saved.pop(), dy, i + self.first > 0)
+                self.layers[i].backward_weights(gradients[i], pending)
+            inputs.pop()
+        self.activations.setdefault(samples, most)
+        return loss, g
+
+    def _through(self, segment: slice, parts: list, x) -> tuple:
+        """Return (y, saved) of some layers."""
+        saved = []
+        for layer, own in zip(self.layers[segment], parts[segment], strict=True):
+            x, kept = layer.forward(own, x)
+            saved.append(kept)
+        return x, saved
+
+    def with_recomputation(self) -> Sequential:
+        """Return this model, recomputing activations in the backward passes of its gradients: about sqrt(depth) inputs
+        and sqrt(depth) layers' activations are kept at a time.
+        """
+        other = Sequential(self.layers, self.criterion, self.dtype)
+        other.segments = shares(self.depth, math.isqrt(self.depth - 1) + 1)
+        other._pass = other._by_segment
+        return other
+
+    @property
+    def in_16_bits(self) -> bool:
+        """True if it computes in mixed precision."""
+        return isinstance(self.layers[-1], RoundedLayer)
+
+    def in_precision(self, kind: str, copies: bool = True) -> Sequential:
+        """Return this model, computing in 16-bit format `kind`, "bf16" or "fp16", with `copies` of float32 weights."""
+        return Sequential([RoundedLayer(layer, kind, copies) for layer in self.layers], self.criterion, self.dtype)
+
+    def round_inputs(self, x):
+        """Return inputs x as layers in mixed precision read them: rounded to 16 bits, unless they are tokens."""
+        x = kernels.copy(x)
+        self.layers[0].round_arrays(x)
+        return x
+
+    def extents(self, saved) -> dict[int, int]:
+        """Return the size in bytes of each array in `saved` on real hardware, by address."""
+        return (extents_in_16_bits if self.in_16_bits else extents)(saved)
 
     @property
     def over_batch(self) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernels import to_device
-from tracing import COMPUTE
 from workloads.batches import Batches
 
 
@@ -51,7 +50,7 @@ class Stage:
 
     def forward(self, w, x, label: str = "F"):
         """Return (y, saved): the outputs, and what backward needs from this pass."""
-        with self.task.event_log.doing(COMPUTE, label):
+        with self.task.computing(label):
             return self.part.forward(w, x)
 
     def backward(self, w, saved, dy, label: str = "B", g=None, add: bool = False):
@@ -60,17 +59,17 @@ class Stage:
         Products with transposed weights use `w`; everything else comes from the forward pass. The result is in a new
         vector or, if given, in `g`, which is overwritten or, with `add`, added to. The sum is not charged.
         """
-        with self.task.event_log.doing(COMPUTE, label):
+        with self.task.computing(label):
             return self.part.backward(w, saved, dy, g, add)
 
     def backward_input(self, w, saved, dy, label: str = "I"):
         """Return (dx, pending), the half of backward for which the stage before waits."""
-        with self.task.event_log.doing(COMPUTE, label):
+        with self.task.computing(label):
             return self.part.backward_input(w, saved, dy)
 
     def backward_weights(self, pending, label: str = "W", g=None, add: bool = False):
         """Return g, the other half of backward, for which no stage waits."""
-        with self.task.event_log.doing(COMPUTE, label):
+        with self.task.computing(label):
             return self.part.backward_weights(pending, g, add)
 
     def loss(self, y, target, batch: int, chunks: int = 1):
@@ -78,7 +77,7 @@ class Stage:
 
         The mean over the mini-batch's `chunks` micro-batches is recorded after the last one.
         """
-        with self.task.event_log.doing(COMPUTE, "loss"):
+        with self.task.computing("loss"):
             loss, dy = self.part.loss(y, target)
         entry = self._open.setdefault(batch, [chunks, 0.0])
         entry[0] -= 1

@@ -1,5 +1,8 @@
 """Supervised learning: a sequential model, with samples and targets for training and others for evaluation."""
 
+from __future__ import annotations
+
+import copy
 import math
 from collections.abc import Sequence
 
@@ -55,6 +58,22 @@ class Supervised(Workload):
         """
         return math.log(self.model.outputs[-1]) if self.classifies else self.target_variance / 2
 
+    def in_precision(self, kind: str, copies: bool = True) -> Supervised:
+        other = copy.copy(self)
+        other.model = model = self.model.in_precision(kind, copies)
+        other.activations, other.in_16_bits = model.activations, True
+        other.x, other.held_out = model.round_inputs(self.x), (model.round_inputs(self.held_out[0]), self.held_out[1])
+        return other
+
+    def with_recomputation(self) -> Supervised:
+        other = copy.copy(self)
+        other.model = self.model.with_recomputation()
+        other.activations, other.recomputes = other.model.activations, True
+        return other
+
+    def extents(self, saved) -> dict[int, int]:
+        return self.model.extents(saved)
+
     def start(self, seed: int) -> np.ndarray:
         return self.model.start(seed)
 
@@ -73,6 +92,7 @@ class Supervised(Workload):
     def blocks(self, rank: int, ranks: int) -> list:
         from workloads.tensor_split import blocks
 
+        self._check_whole("split by columns and rows")
         own = blocks(self.model.layers, rank, ranks)
         if not own[-1].partial and not self.classifies:
             raise ValueError(
@@ -84,12 +104,14 @@ class Supervised(Workload):
     def sequence(self) -> tuple[int, int]:
         from workloads.transformer import AttentionBlock
 
+        self._check_whole("interrupted within attention")
         heads = [layer.heads for layer in self.model.layers if isinstance(layer, AttentionBlock)]
         return (self.model.inputs[0], heads[0]) if heads else super().sequence()
 
     def experts(self) -> int:
         from workloads.experts import MoeBlock
 
+        self._check_whole("divided among ranks by experts")
         numbers = [layer.experts for layer in self.model.layers if isinstance(layer, MoeBlock)]
         return numbers[0] if numbers else super().experts()
 
@@ -101,10 +123,19 @@ class Supervised(Workload):
     def unit_blocks(self, units: Sequence[int]) -> list:
         from workloads.tensor_split import outputs
 
+        self._check_whole("split unit by unit")
         return outputs(self.model.layers, units)
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
         return self.model.boundaries(stages)
+
+    def _check_whole(self, how: str) -> None:
+        """Raise ValueError in mixed precision, where only whole layers round what they compute."""
+        if self.in_16_bits:
+            raise ValueError(
+                f"precision: layers that compute in 16 bits cannot be {how}; use float32, or a method that computes "
+                "whole layers, such as sync_sgd, zero3 or gpipe."
+            )
 
     def _fitting(self, samples: tuple) -> tuple:
         x, target = map(self._numbers, samples)

@@ -5,20 +5,24 @@ ends it according to the budget, and records losses, samples, staleness, memory 
 stops, fails and is measured in the same way.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
+import kernels
 from kernels import meter_kernels, to_device
-from kernels.arrays import extents, shares
+from kernels.arrays import shares
 from tracing import COMPUTE
 from workloads.batch_statistics import use_gather
 from workloads.batches import Batches
 from workloads.budget import Budget
 from workloads.checkpoints import Checkpoint
 from workloads.layerwise import LayerwisePass, places
+from workloads.loss_scale import LossScale, use_scale
+from workloads.mixed_precision import ShortWeights
 from workloads.recorder import Recorder
 from workloads.shared_memory import Descent
 from workloads.workload import Workload
@@ -29,7 +33,8 @@ class Task:
 
     `data_shard` of `data_shards` is the rank's part of the data, or None on a server, which does not train. An update
     takes `per_update` mini-batches of a rank. With `sync_batch_norm`, batch norms compute their statistics over the
-    mini-batches of all ranks, so every rank must compute the same number of gradients. `report_every`, `keep` and
+    mini-batches of all ranks, so every rank must compute the same number of gradients. `loss_scale` is this rank's in
+    mixed precision with fp16, and `short_weights` keeps weights in 16 bits. `report_every`, `keep` and
     `memory` are explained at `Recorder`.
 
     A rank that restarts after a failure begins with the newest model of `checkpoints`, and continues its budget and
@@ -52,10 +57,13 @@ class Task:
         memory: float | None = None,
         checkpoints: Checkpoint | None = None,
         sync_batch_norm: bool = False,
+        loss_scale: LossScale | None = None,
+        short_weights: ShortWeights | None = None,
     ):
         self.workload, self.comm, self.budget, self.batch, self.seed = workload, comm, budget, batch, seed
         self.event_log = comm.event_log
         self.serves = data_shard is None
+        self.loss_scale, self.short_weights = loss_scale, short_weights
         self._synchronised = sync_batch_norm and comm.size > 1
         self._restart = checkpoints.read(self.event_log.clock()) if checkpoints else None
         self.recorder = Recorder(
@@ -89,7 +97,9 @@ class Task:
     def start(self) -> np.ndarray:
         """Return the initial parameters, (d,): the same on every rank, or a restarted rank's checkpoint."""
         w = self.workload.start(self.seed) if self._restart is None else self._restart.copy()
-        return to_device(w, self.comm.device)
+        w = to_device(w, self.comm.device)
+        self.store(w)
+        return w
 
     # steps and budget
 
@@ -137,6 +147,26 @@ class Task:
         self.record(loss, len(batch[0]))
         return loss, g
 
+    def is_usable(self, g: np.ndarray) -> bool:
+        """Return whether to take a step with the gradient g, (d,), of which this rank or the mean of all has one.
+
+        With a dynamic loss scale a step is skipped if g is not finite, because it has overflowed; the scale is then
+        halved. Otherwise this is True and costs nothing.
+        """
+        scale = self.loss_scale
+        if scale is None or not scale.is_dynamic:
+            return True
+        usable = math.isfinite(kernels.squared_norm(g))
+        self.measure("loss scale", scale.value)
+        scale.update(usable)
+        self.measure("skipped steps", scale.skipped)
+        return usable
+
+    def store(self, w: np.ndarray) -> None:
+        """End an update of w, (d,): if weights are kept in 16 bits, round them, in place, equally on all ranks."""
+        if self.short_weights:
+            self.short_weights.store(w, self.event_log.step)
+
     def portion(self, w: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
         """Return (loss, g) at w, means over the training samples at `indices`. The loss is not recorded."""
         return self._gradient(w, self._fetch(indices), "portion")
@@ -160,7 +190,7 @@ class Task:
         "conflicts" and "lost" additions of others.
         """
         indices = next(self.batches)
-        with self.event_log.doing(COMPUTE, "descend"):
+        with self.computing("descend"):
             loss, tally = shared.walk(Descent(self.workload, indices, step, compiled, args, per_step, dense))
         self.record(loss / len(indices), gradients * len(indices))
         self.recorder.shared_updates(-(-len(indices) // per_step))
@@ -173,6 +203,7 @@ class Task:
 
     def layerwise(self, batch: tuple | None = None) -> LayerwisePass:
         """Return the pass of `batch`, by default the next mini-batch, through the model layer by layer."""
+        self._check_whole()
         return LayerwisePass(self, self.next_batch() if batch is None else batch)
 
     # parts of the model
@@ -184,12 +215,14 @@ class Task:
         """
         from workloads.stage import Stage
 
+        self._check_whole()
         return Stage(self, index, count, replica, replicas, cuts)
 
     def module(self, index: int, count: int):
         """Return stage `index` of `count` for decoupled learning: it learns without the error of the next stage."""
         from workloads.decoupled import Module
 
+        self._check_whole()
         return Module(self, index, count)
 
     def tensor_shard(self, rank: int, ranks: int, stage: int = 0, stages: int = 1, chunks: int = 1):
@@ -199,6 +232,7 @@ class Task:
         """
         from workloads.tensor_shard import TensorShard
 
+        self._check_whole()
         blocks = self.workload.blocks(rank, ranks)
         some = shares(len(blocks), stages)[stage]
         return TensorShard(self, rank, blocks, lambda _, size: np.arange(size)[shares(size, ranks)[rank]], some, chunks)
@@ -207,12 +241,14 @@ class Task:
         """Return the transformer on some positions of every sequence: those in `pieces`, ascending slices."""
         from workloads.sequence_shard import SequenceShard
 
+        self._check_whole()
         return SequenceShard(self, pieces)
 
     def expert_shard(self, rank: int, ranks: int):
         """Return shard `rank` of a model whose experts are divided evenly among `ranks` ranks."""
         from workloads.expert_shard import ExpertShard
 
+        self._check_whole()
         return ExpertShard(self, rank, ranks)
 
     def unit_shard(self, rank: int, assign: Callable[[int], Sequence[np.ndarray]]):
@@ -223,6 +259,7 @@ class Task:
         """
         from workloads.tensor_shard import TensorShard
 
+        self._check_whole()
         assigned = [assign(units) for units in self.workload.units]
         mine = [ranks[rank] for ranks in assigned]
         shard = TensorShard(self, rank, self.workload.unit_blocks([*map(len, mine)]), lambda layer, _: mine[layer])
@@ -233,13 +270,15 @@ class Task:
 
     def needs(self, w, g, saved) -> None:
         """Record that this rank holds w, the gradient g, and the arrays nested in `saved` for backward."""
-        self.event_log.hold("parameters", w.nbytes)
+        self.event_log.hold("parameters", self._with_copies(w.nbytes))
         self.event_log.hold("gradients", g.nbytes)
-        self.holds("activations", sum(extents(saved).values()))
+        self.holds("activations", sum(self.workload.extents(saved).values()))
 
     def computing(self, label: str) -> AbstractContextManager[None]:
         """Record the block as a compute span, or as several spans if layers exchange statistics in between."""
         doing = self.event_log.doing(COMPUTE, label)
+        if self.loss_scale:
+            return self._scaling(self._exchanging(doing) if self._synchronised else doing)
         return self._exchanging(doing) if self._synchronised else doing
 
     def applied(self, staleness: int) -> None:
@@ -250,9 +289,10 @@ class Task:
         """Set the number of bytes of `kind` (one of `tracing.HELD`) that this rank holds.
 
         Raise OutOfMemory if the total exceeds the rank's memory. Computing a gradient already records parameters,
-        gradients and activations; optimisers record their state, and `kernels.keep` its argument.
+        gradients and activations; optimisers record their state, and `kernels.keep` its argument. In mixed precision,
+        the 16-bit copy with which a training rank computes is added to its parameters.
         """
-        self.recorder.holds(kind, nbytes)
+        self.recorder.holds(kind, self._with_copies(nbytes) if kind == "parameters" else nbytes)
 
     def measure(self, quantity: str, value: float) -> None:
         """Record the value of a quantity that the algorithm measures, such as "noise scale" or "spread"."""
@@ -272,6 +312,21 @@ class Task:
         """Record the mean loss of a mini-batch; `samples` is its size. Raise Diverged if the loss is not finite."""
         self.recorder.loss(loss, samples)
 
+    def _check_whole(self) -> None:
+        """Raise ValueError if activations are to be recomputed in gradients of the whole model, which are not used."""
+        if self.workload.recomputes:
+            raise ValueError(
+                "recompute_activations: this method passes through parts of the model, and only gradients of the whole "
+                "model recompute activations; remove it, or use a method such as sync_sgd or local_sgd. Pipelines have "
+                "a setting of their own, recompute."
+            )
+
+    def _with_copies(self, nbytes: int) -> int:
+        """Return the bytes of parameters that take `nbytes` in float32, with their 16-bit copy if there is one."""
+        if self.short_weights:
+            return nbytes // 2
+        return nbytes + nbytes // 2 if self.workload.in_16_bits and not self.serves else nbytes
+
     def _fetch(self, indices: np.ndarray) -> tuple:
         return tuple(to_device(part, self.comm.device) for part in self.workload.batch(indices))
 
@@ -279,7 +334,7 @@ class Task:
         """Return (loss, g), and record the least memory that a gradient of the whole model needs."""
         with self.computing(label):
             loss, g = self.workload.gradient(w, batch)
-        self.event_log.hold("parameters", w.nbytes)
+        self.event_log.hold("parameters", self._with_copies(w.nbytes))
         self.event_log.hold("gradients", g.nbytes)
         self.holds("activations", self.workload.activations.get(len(batch[0]), 0))
         return loss, g
@@ -296,6 +351,12 @@ class Task:
                 doing.__enter__()
 
         with doing, use_gather(gather):
+            yield
+
+    @contextmanager
+    def _scaling(self, doing: AbstractContextManager) -> Iterator[None]:
+        """Let layers in the block multiply and divide by this rank's loss scale."""
+        with doing, use_scale(self.loss_scale):
             yield
 
     def _spent(self, together: bool) -> bool:

@@ -1,5 +1,7 @@
 """Workload: a model and its data, as tasks, algorithms and evaluations use them."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -7,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kernels.arrays import extents
 from knobs import Knobs
 from workloads import shared_memory
 
@@ -48,6 +51,8 @@ class Workload(Protocol):
     activations: Mapping[int, int] = MappingProxyType({})  # number of samples -> bytes kept for backward, where known
     notes: tuple[str, ...] = ()  # sentences to show with the results
     over_batch: bool = False  # whether a sample's gradient depends on its batch, as with batch norm
+    recomputes: bool = False  # whether its gradients recompute activations in backward passes
+    in_16_bits: bool = False  # whether it computes in mixed precision
     synchronises: bool = False  # whether layers over a batch can take that of all workers (`batch_statistics`)
     guessing: float | None = None  # held-out loss of guessing uniformly, or of predicting the mean; None if unknown
     target_variance: float | None = None  # of the held-out targets of a regression; None for classification
@@ -67,6 +72,27 @@ class Workload(Protocol):
     @abstractmethod
     def evaluate(self, w: np.ndarray) -> Evaluation:
         """Return the held-out loss and accuracy at w."""
+
+    def in_precision(self, kind: str, copies: bool = True) -> Workload:
+        """Return this workload, computing in 16-bit format `kind`, "bf16" or "fp16", with `copies` of float32 weights.
+
+        Raise ValueError if it cannot.
+        """
+        raise ValueError(
+            f"precision: {self.name} cannot compute in {kind}, because it does not consist of Lockstep's own layers; "
+            "use float32 or float64, or digits, spirals, mnist, table or text."
+        )
+
+    def with_recomputation(self) -> Workload:
+        """Return this workload, recomputing activations in backward passes. Raise ValueError if it cannot."""
+        raise ValueError(
+            f"recompute_activations: {self.name} does not consist of Lockstep's own layers, so none can be computed "
+            "again; remove it, or use digits, spirals, mnist, table or text."
+        )
+
+    def extents(self, saved) -> dict[int, int]:
+        """Return the size in bytes of each array in `saved`, nested tuples and lists, by address."""
+        return extents(saved)
 
     def split(self, stages: int | Sequence[int]) -> list:
         """Split the model into consecutive stages.

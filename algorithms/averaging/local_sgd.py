@@ -55,7 +55,8 @@ def worker(comm, task, s=Settings()):
     alone = 0  # steps since the last average
     for step in task.steps(together=True):
         _, g = task.gradient(w)
-        rule.step(w, g, s.learning_rate)
+        if task.is_usable(g):
+            rule.step(w, g, s.learning_rate)
         alone += 1
         if alone == s.period or step < s.switch * task.per_epoch:
             average(comm, task, w, c, p)
@@ -78,6 +79,7 @@ def average(comm, task, w, c, p):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    skips_overflow=True,
     notes=notes,
     elements_sent=elements_sent,
     compresses="mean",

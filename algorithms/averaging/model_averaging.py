@@ -36,7 +36,8 @@ def worker(comm, task, s=Settings()):
     alone = 0  # steps since the last average
     for _ in task.steps(together=True):
         _, g = task.gradient(w)
-        rule.step(w, g, s.learning_rate)
+        if task.is_usable(g):
+            rule.step(w, g, s.learning_rate)
         alone += 1
         if alone == s.period:
             average(comm, task, w, rule, s)
@@ -56,6 +57,7 @@ def average(comm, task, w, rule, s):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    skips_overflow=True,
     elements_sent=elements_sent_with_state,
     equivalences=(
         Equivalence("one worker gives SGD", to="sgd"),

@@ -96,6 +96,7 @@ ALGORITHM = cut_model(
     worker,
     Settings,
     elements_sent=elements_sent,
+    scales_loss=False,
     counts_staleness=True,
     equivalences=(
         Equivalence("one module gives SGD", to="sgd"),

@@ -101,6 +101,7 @@ ALGORITHM = cut_model(
     Settings,
     check=check,
     elements_sent=elements_sent,
+    scales_loss=False,
     counts_staleness=True,
     equivalences=(Equivalence("one module gives SGD", to="sgd"),),
 )

@@ -72,7 +72,7 @@ class ModuleChain:
         """Account for this rank's memory: all `weights` that it stores, a gradient, and saved activations."""
         self.task.holds("parameters", sum(extents(weights).values()))
         self.task.holds("gradients", g.nbytes)
-        self.task.holds("activations", sum(extents(saved).values()))
+        self.task.holds("activations", sum(self.task.workload.extents(saved).values()))
 
     def _unwrap(self, dy):
         if isinstance(dy, tuple):

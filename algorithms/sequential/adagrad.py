@@ -26,9 +26,11 @@ def worker(comm, task, s=Settings()):
     squares = kernels.state_like(w)
     for _ in task.steps():
         _, g = task.gradient(w)
+        if not task.is_usable(g):
+            continue
         kernels.adagrad(w, squares, g, s.learning_rate, s.eps)
         task.report(w)
     return w
 
 
-ALGORITHM = sequential(worker, Settings)
+ALGORITHM = sequential(worker, Settings, skips_overflow=True)

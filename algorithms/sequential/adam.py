@@ -24,11 +24,16 @@ class Settings(Knobs):
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     m, v = kernels.state_like(w), kernels.state_like(w)
-    for step in task.steps():
+    updates = 0
+    for _ in task.steps():
         _, g = task.gradient(w)
-        kernels.adam(w, m, v, g, step + 1, s.learning_rate, s.beta1, s.beta2, s.eps)
+        if not task.is_usable(g):
+            continue
+        updates += 1
+        kernels.adam(w, m, v, g, updates, s.learning_rate, s.beta1, s.beta2, s.eps)
+        task.store(w)
         task.report(w)
     return w
 
 
-ALGORITHM = sequential(worker, Settings)
+ALGORITHM = sequential(worker, Settings, skips_overflow=True, stores_weights=True)

@@ -28,7 +28,10 @@ def worker(comm, task, s=Settings()):
     v = kernels.state_like(w)
     for _ in task.steps():
         _, g = task.gradient(w)
+        if not task.is_usable(g):
+            continue
         kernels.momentum(w, v, g, s.learning_rate, s.momentum)
+        task.store(w)
         task.report(w)
     return w
 
@@ -36,5 +39,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = sequential(
     worker,
     Settings,
+    skips_overflow=True,
+    stores_weights=True,
     equivalences=(Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),),
 )

@@ -35,6 +35,8 @@ def pytorch(comm, task, s):
     v = kernels.state_like(w)
     for _ in task.steps():
         _, g = task.gradient(w)
+        if not task.is_usable(g):
+            continue
         kernels.nesterov(w, v, g, s.learning_rate, s.momentum)
         task.report(w)
     return w
@@ -45,6 +47,8 @@ def sutskever(comm, task, s):
     u, y = kernels.state_like(x), kernels.keep(kernels.copy(x))
     for _ in task.steps():
         _, g = task.gradient(y)
+        if not task.is_usable(g):
+            continue
         kernels.sutskever(y, x, u, g, s.learning_rate, s.momentum)
         task.report(x)
     return x
@@ -53,6 +57,7 @@ def sutskever(comm, task, s):
 ALGORITHM = sequential(
     worker,
     Settings,
+    skips_overflow=True,
     equivalences=(
         Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),
         Equivalence(

@@ -30,6 +30,8 @@ def worker(comm, task, s=Settings()):
     squares = kernels.state_like(w)
     for _ in task.steps():
         _, g = task.gradient(w)
+        if not task.is_usable(g):
+            continue
         kernels.rmsprop(w, squares, g, s.learning_rate, s.forget, *s.places())
         task.report(w)
     return w
@@ -38,5 +40,6 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = sequential(
     worker,
     Settings,
+    skips_overflow=True,
     stable_rate=0.01,
 )

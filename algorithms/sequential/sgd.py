@@ -20,9 +20,12 @@ def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     for _ in task.steps():
         _, g = task.gradient(w)
+        if not task.is_usable(g):
+            continue
         kernels.sgd(w, g, s.learning_rate)
+        task.store(w)
         task.report(w)
     return w
 
 
-ALGORITHM = sequential(worker, Settings)
+ALGORITHM = sequential(worker, Settings, skips_overflow=True, stores_weights=True)

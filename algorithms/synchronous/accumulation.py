@@ -50,10 +50,11 @@ def worker(comm, task, s=Settings()):
     def update():
         kernels.scale(G, 1 / taken)
         comm.all_reduce(G, op="mean")
-        rule.step(w, G, s.learning_rate)
+        if task.is_usable(G):
+            rule.step(w, G, s.learning_rate)
+            if comm.rank == 0:
+                task.report(w)
         G[:] = 0
-        if comm.rank == 0:
-            task.report(w)
 
     for _ in task.steps(together=True):
         _, g = task.gradient(w)
@@ -73,6 +74,7 @@ ALGORITHM = Algorithm(
     per_update=per_update,
     elements_sent=elements_sent,
     computes_together=True,
+    skips_overflow=True,
     compresses="mean",
     equivalences=(
         Equivalence(

@@ -48,6 +48,8 @@ def worker(comm, task, s=Settings()):
         rate = s.rate(step, task.per_epoch, comm.size * task.batch)
         _, g = task.gradient(w)
         comm.all_reduce(g, op="mean")
+        if not task.is_usable(g):
+            continue
         kernels.nesterov(w, v, g, rate, s.momentum)
         if comm.rank == 0:
             task.measure("learning rate", rate)
@@ -60,6 +62,7 @@ ALGORITHM = Algorithm(
     Settings,
     elements_sent=ring_all_reduces,
     computes_together=True,
+    skips_overflow=True,
     compresses="mean",
     equivalences=(
         Equivalence(

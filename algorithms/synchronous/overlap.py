@@ -48,6 +48,8 @@ def worker(comm, task, s=Settings()):
                 end = start
         for handle in in_flight:
             handle.wait()
+        if not task.is_usable(g):
+            continue
         rule.step(w, g, s.learning_rate)
         if comm.rank == 0:
             task.report(w)
@@ -59,6 +61,7 @@ ALGORITHM = Algorithm(
     Settings,
     elements_sent=ring_all_reduces,
     computes_together=True,
+    skips_overflow=True,
     equivalences=(
         Equivalence("one worker gives SGD", to="sgd"),
         Equivalence("two workers give synchronous SGD, bit for bit", to="sync_sgd", workers=2),

@@ -27,7 +27,10 @@ def worker(comm, task, s=Settings()):
     for _ in task.steps(together=True):
         _, g = task.gradient(w)
         comm.all_reduce(g, op="mean")
+        if not task.is_usable(g):
+            continue
         rule.step(w, g, s.learning_rate)
+        task.store(w)
         if comm.rank == 0:
             task.report(w)
     return w
@@ -38,6 +41,8 @@ ALGORITHM = Algorithm(
     Settings,
     elements_sent=ring_all_reduces,
     computes_together=True,
+    skips_overflow=True,
+    stores_weights=True,
     compresses="mean",
     equivalences=(
         Equivalence("one worker gives SGD", to="sgd"),

@@ -29,7 +29,10 @@ DELAY = ("latency",)
 PLACE = ("cluster", "network", "device", "jitter")
 MORE = ("per_node", "nics", "rank_memory", "bandwidth", "collective", "slow", "pause", "crash")
 BUDGET = ("steps", "seed")
-MORE_BUDGET = ("epochs", "seconds", "target_loss", "evaluations", "precision", "sync_batch_norm")
+MORE_BUDGET = (
+    *("epochs", "seconds", "target_loss", "evaluations"),
+    *("precision", "loss_scale", "scale_window", "weight_storage", "recompute_activations", "sync_batch_norm"),
+)
 
 FEW = 3  # most words offered side by side; more become a list
 SHORT = 40  # most whole numbers for which a slider has all of them

@@ -43,7 +43,7 @@ class EmulatedCompute:
         needed = device or faults.jitter or faults.slow or faults.pause
         return cls(event_log, device, faults, on_gpu) if needed else None
 
-    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
+    def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
         """Wait until the kernel that just ran should have ended, then record it."""
         event_log, factor = self._event_log, self._slowness.at(self._event_log.step)
         now, lap = event_log.clock(), self._lap()
@@ -51,7 +51,7 @@ class EmulatedCompute:
             if self.due < now - CATCH_UP:
                 event_log.late += now - CATCH_UP - self.due
                 self.due = now - CATCH_UP
-            self.due += self._device.seconds(flops, nbytes) * factor
+            self.due += self._device.seconds(flops, nbytes, itemsize) * factor
         else:
             self.due = max(self.due, now) + (factor - 1) * (lap - self._seen)
         if self._pauses:

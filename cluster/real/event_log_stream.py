@@ -68,7 +68,7 @@ class StreamedEventLog(EventLog):
         self.arrivals.append((src, row, arrived))
         self.overdue += overdue
 
-    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
+    def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
         """Count the FLOPs of a kernel call and, unless a span is open, record an update span since the last mark."""
         self.flops += flops
         if not self.busy:

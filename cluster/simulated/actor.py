@@ -43,10 +43,10 @@ class Actor:
         """Advance by the processor time of a send."""
         self.now += seconds
 
-    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
+    def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
         """Advance by the price of a kernel. In the background, this takes none of the rank's time."""
         self.rank.event_log.flops += flops
-        self.now += self.rank.sim.device.seconds(flops, nbytes) * self.rank.slowness()
+        self.now += self.rank.sim.device.seconds(flops, nbytes, itemsize) * self.rank.slowness()
 
     def keep(self, kind: str, nbytes: int) -> None:
         """Record that the rank holds `nbytes` bytes more memory of this kind."""

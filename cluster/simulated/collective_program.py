@@ -72,7 +72,7 @@ class Transcript:
         self.operations.extend((RECEIVE, src, 0))
         return self._comm.recv(src, tag)
 
-    def charge(self, kernel: str, flops: float, moved: float) -> None:
+    def charge(self, kernel: str, flops: float, moved: float, itemsize: int = 4) -> None:
         price = self._prices.setdefault((kernel, flops, moved), len(self._prices))
         self.operations.extend((CHARGE, price, 0))
 

@@ -33,7 +33,7 @@ class Rank(Actor):
 
     __slots__ = (  # CPython 3.11 is slow to look up more than 30 attributes of an object without slots
         *("sim", "number", "event_log", "mailbox", "background", "in_flight", "window", "recorded", "result", "done"),
-        *("_flops", "_bandwidth", "_overhead", "_charges", "slow", "jitter", "seed", "_slowness"),
+        *("_flops", "_half", "_bandwidth", "_overhead", "_charges", "slow", "jitter", "seed", "_slowness"),
         *("previous", "born", "pauses", "interruptible", "crash_time", "restart_time"),
         *("lost_at", "lost_step", "reported_losses", "summing", "awaited"),
     )
@@ -48,7 +48,8 @@ class Rank(Actor):
         super().__init__(self, self.born)
         self.sim, self.number = sim, number
         device = sim.device
-        self._flops, self._bandwidth, self._overhead = device.flops, device.bandwidth, device.overhead
+        self._flops, self._half = device.flops, device.rate(2)
+        self._bandwidth, self._overhead = device.bandwidth, device.overhead
         self.event_log = previous.event_log if previous else EventLog(number, lambda: 0.0)
         if not previous:
             self.event_log.messages = Rows()
@@ -98,11 +99,11 @@ class Rank(Actor):
             failure.__cause__ = error
             self.sim.fail(failure)
 
-    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
+    def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
         """Advance by the price of a kernel, and record a span unless the task has a span open."""
         start = self.now
         self.event_log.flops += flops
-        work, moved = flops / self._flops, nbytes / self._bandwidth
+        work, moved = flops / (self._flops if itemsize == 4 else self._half), nbytes / self._bandwidth
         factor = self.slowness() if self.jitter else self.slow
         self.now = start + (self._overhead + (work if work > moved else moved)) * factor
         if self.interruptible:

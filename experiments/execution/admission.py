@@ -128,7 +128,7 @@ def trial_batch(experiment: Experiment, workload: Any) -> tuple:
 
 def _check_length(experiment: Experiment, workload: Any, links: Network) -> None:
     """Raise ValueError if sending the model would take longer than a rank waits for a message."""
-    size = workload.parameters * np.dtype(experiment.precision).itemsize
+    size = workload.parameters * experiment.dtype.itemsize
     slowest = max((links.between, links.within), key=lambda link: link.latency + size / link.bandwidth)
     seconds = slowest.latency + size / slowest.bandwidth
     if seconds > WAIT:

@@ -5,6 +5,7 @@ import math
 from cluster.event_log import EventLog
 from experiments.specification.experiment import LINKS, OWN, Experiment
 from tracing import IDLE
+from workloads.mixed_precision import FORMATS
 
 HONEST = 0.05  # share of a run by which real ranks may be late, or without a core, before a note says so
 
@@ -18,6 +19,7 @@ def notes_on(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
         *_unused(experiment, event_logs),
         *_unobeyed(experiment, event_logs),
         *_unordered(experiment),
+        *_emulated(experiment),
         *kernel_notes(),
     ]
 
@@ -55,6 +57,12 @@ def _unordered(experiment: Experiment) -> list[str]:
     """Return a note if real ranks were asked to send by priority, which they ignore."""
     asked = experiment.algorithm == "priority" and experiment.settings["order"] == "priority"
     return [_UNORDERED] if asked and experiment.cluster != "simulated" else []
+
+
+def _emulated(experiment: Experiment) -> list[str]:
+    """Return a note if real ranks computed in 16 bits at their own speed, which is that of an emulation."""
+    real = experiment.cluster != "simulated" and experiment.device == OWN
+    return [_EMULATED.format(experiment.precision)] if real and experiment.precision in FORMATS else []
 
 
 def kernel_notes() -> list[str]:
@@ -127,6 +135,10 @@ _OVERDUE = (
 _UNCOMPILED = (
     "Kernels ran in NumPy, since Numba, which compiles them, cannot be imported ({}). Virtual times are the same, and "
     "losses are the same up to rounding."
+)
+_EMULATED = (
+    "Real ranks emulate {} with float32 arithmetic, so this run took longer than one in float32; the simulated cluster "
+    "prices it as hardware would compute it."
 )
 _UNORDERED = (
     "Real ranks send in the order they are asked to, so order priority had no effect here; the simulated cluster obeys "

@@ -3,8 +3,6 @@
 import contextlib
 from pathlib import Path
 
-import numpy as np
-
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
 from workloads.workload import Workload
@@ -32,7 +30,7 @@ def bytes_needed(experiment: Experiment, workload: Workload) -> int:
     counted.
     """
     whole = experiment.workers / experiment.method.split(experiment.workers, experiment.knobs).parameters
-    return int((FIXED + whole) * workload.parameters * np.dtype(experiment.precision).itemsize)
+    return int((FIXED + whole) * workload.parameters * experiment.dtype.itemsize)
 
 
 def available() -> float:

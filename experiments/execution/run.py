@@ -20,7 +20,7 @@ from algorithms import compression
 from cluster.comm import Cancelled, RankLost, describe_loss
 from cluster.event_log import EventLog, Outcome
 from cluster.real import gpus, signals
-from experiments.execution import admission, batch_norm, room
+from experiments.execution import admission, batch_norm, mixed, room
 from experiments.execution.guess import guess
 from experiments.execution.notes import notes_on
 from experiments.runs import divergence, ending, evaluations
@@ -36,6 +36,7 @@ from knobs import Refusal
 from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, sort_rows
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoint, Checkpoints
+from workloads.mixed_precision import FORMATS
 from workloads.recorder import Diverged, OutOfMemory
 from workloads.task import Task
 
@@ -139,6 +140,7 @@ def check(experiment: Experiment, here: bool = True, asked: Conditions | None = 
     experiment.method.check(experiment.workers, experiment.batch, workload, experiment.knobs)
     admission.check(experiment, asked or Conditions.of(experiment), workload, here)
     batch_norm.check(experiment, workload)
+    mixed.check(experiment)
     _batches(experiment, workload)
     return workload
 
@@ -166,6 +168,8 @@ def train(
         memory=experiment.rank_memory,
         checkpoints=checkpoints,
         sync_batch_norm=experiment.sync_batch_norm,
+        loss_scale=mixed.loss_scale(experiment),
+        short_weights=mixed.short_weights(experiment),
     )
     if experiment.compression != "none":
         declared = compression.find(experiment.compression)
@@ -318,13 +322,19 @@ def _on_cluster(
 
 def workload_of(experiment: Experiment):
     """Return the experiment's workload: built once per process, and shared by its ranks."""
-    return _built(experiment.workload, json.dumps(experiment.data, sort_keys=True), experiment.precision)
+    e = experiment
+    copies, recompute = e.weight_storage == "float32", e.recompute_activations
+    return _built(e.workload, json.dumps(e.data, sort_keys=True), e.precision, copies, recompute)
 
 
 @lru_cache(maxsize=2)
-def _built(name: str, settings: str, precision: str):
+def _built(name: str, settings: str, precision: str, copies: bool, recompute: bool):
     module = workloads.find(name)
-    return module.build(module.Settings(**json.loads(settings)), np.dtype(precision))
+    is_mixed = precision in FORMATS
+    workload = module.build(module.Settings(**json.loads(settings)), np.dtype("float32" if is_mixed else precision))
+    if is_mixed:
+        workload = workload.in_precision(precision, copies)
+    return workload.with_recomputation() if recompute else workload
 
 
 def _shards(experiment: Experiment) -> int:

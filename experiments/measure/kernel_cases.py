@@ -487,6 +487,9 @@ KERNEL_CASES: dict[str, KernelCase] = {
     "gram_schmidt": KernelCase(lambda rng, n: (*draw(rng, (samples(n, 4), 4)), 1e-5)),
     # vectors
     "dot": KernelCase(vectors(2), lambda torch, x, y: (torch.dot(x, y),)),
+    "round_to": KernelCase(
+        vectors(2, 8, -126, -1), lambda torch, out, v, *_: out.copy_(v.to(torch.bfloat16).to(torch.float32))
+    ),
     # sparse
     "margins": KernelCase(margins),
     "logistic": KernelCase(logistic),

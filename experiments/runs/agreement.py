@@ -181,4 +181,4 @@ def _samples(run: Run) -> int:
 
 
 def _eps(run: Run) -> float:
-    return float(np.finfo(run.experiment.precision).eps)
+    return run.experiment.eps

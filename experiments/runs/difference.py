@@ -74,7 +74,7 @@ def largest(a: Run, b: Run) -> float:
 
 def tolerance(run: Run) -> float:
     """Return the relative difference that still counts as rounding: half the digits of the run's numbers."""
-    return float(np.sqrt(np.finfo(run.experiment.precision).eps))
+    return float(np.sqrt(run.experiment.eps))
 
 
 def other_arithmetic(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -98,6 +98,8 @@ QUANTITIES = {
     "merged": MeasuredQuantity("workers", "workers whose fragment a round of the server averages"),
     "batch size": MeasuredQuantity("samples", "samples of all workers in one update"),
     "learning rate": MeasuredQuantity("step size", "learning rate of the step"),
+    "loss scale": MeasuredQuantity("factor", "multiplies the gradient of the loss in fp16; halved after an overflow"),
+    "skipped steps": MeasuredQuantity("steps", "whose gradient overflowed in fp16, since the start"),
     "signal": MeasuredQuantity("squared norm", "estimate of the squared norm of the true gradient"),
     "noise": MeasuredQuantity("variance", "estimate of the variance of one sample's gradient, over all coordinates"),
     "noise scale": MeasuredQuantity("samples", "noise divided by signal; far larger batches save few steps"),

@@ -26,7 +26,7 @@ DECISIVE = (
     "cluster/**/*.py",
     "algorithms/**/*.py",
     "tracing.py",
-    *(f"experiments/{name}.py" for name in ("execution/guess", "execution/notes", "execution/run")),
+    *(f"experiments/{name}.py" for name in ("execution/guess", "execution/mixed", "execution/notes", "execution/run")),
     *(f"experiments/specification/{name}.py" for name in ("conditions", "experiment", "faults")),
     *(f"experiments/runs/{name}.py" for name in ("evaluations", "parquet", "record", "run_files", "summary")),
 )

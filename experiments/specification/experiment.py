@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 from urllib.parse import parse_qsl, urlencode
 
+import numpy as np
 from pydantic import ValidationInfo, field_validator, model_validator
 
 import algorithms
@@ -31,6 +32,8 @@ from experiments.specification.catalogue import PRESETS
 from experiments.specification.faults import Crash, Pause, Slow
 from knobs import Knobs, condition, in_force, knob, local, make, match_name
 from workloads.budget import Budget
+from workloads.loss_scale import WINDOW
+from workloads.mixed_precision import FORMATS
 
 MAX_WORKERS = 4096
 NAMED = 8  # most settings listed in an error
@@ -50,6 +53,8 @@ NESTED = ("settings", "coding", "data")  # fields whose values have names of the
 SQUARED_ERROR = 0.25  # share of an algorithm's rate: the curvature has no bound, unlike that of cross-entropy
 LINKS = "network", "latency", "bandwidth", "per_node", "nics"
 """Settings of the network."""
+FP16 = {"precision": ("fp16",)}
+"""When the settings of loss scaling apply."""
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 
@@ -149,8 +154,34 @@ class Experiment(Knobs):
     )
 
     evaluations: int = knob(40, "times the model is evaluated, spread over the run", ge=1, le=10_000)
-    precision: Literal["float32", "float64"] = knob(
-        "float32", "floating-point precision: float32 (7 digits) or float64 (16 digits)"
+    precision: Literal["float32", "float64", "bf16", "fp16"] = knob(
+        "float32",
+        "floating-point precision: float32 (7 digits), float64 (16 digits), or mixed: layers compute in bf16 or fp16",
+    )
+    loss_scale: int | None = knob(
+        None,
+        "factor by which fp16 multiplies the gradient of the loss, so that small gradients do not vanish",
+        none="dynamic",
+        when=FP16,
+        ge=1,
+        le=2**60,
+    )
+    scale_window: int = knob(
+        WINDOW,
+        "steps without an overflow after which a dynamic loss scale is doubled",
+        when={**FP16, "loss_scale": (None,)},
+        ge=1,
+        le=1_000_000,
+        unit="steps",
+    )
+    weight_storage: Literal["float32", "nearest", "stochastic"] = knob(
+        "float32",
+        "how weights are kept in mixed precision: in float32, or in 16 bits, rounded to nearest or stochastically "
+        "after each update",
+        when={"precision": tuple(FORMATS)},
+    )
+    recompute_activations: bool = knob(
+        False, "store the inputs of a few layers only, and recompute all other activations in the backward pass"
     )
     sync_batch_norm: bool = knob(False, "compute batch-norm statistics over the samples of all workers in a step")
     seed: int = knob(0, "seed for everything random: initial weights, shuffling and jitter", ge=0, le=MOST_SEED)
@@ -209,6 +240,8 @@ class Experiment(Knobs):
                 f"{self.compression} needs all ranks to exchange gradients at the same time, but in {self.algorithm} "
                 "each worker pushes on its own; use another compression, such as top_k."
             )
+        for name in self._idle():
+            object.__setattr__(self, name, type(self).model_fields[name].default)
         object.__setattr__(self, "coding", _effective(coding))
         object.__setattr__(self, "settings", _effective(s))
         object.__setattr__(self, "data", _effective(data, begun))
@@ -231,6 +264,18 @@ class Experiment(Knobs):
     def knobs(self) -> Knobs:
         """The algorithm's settings, as an instance of its Settings."""
         return self.method.Settings(**self.settings)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the weights and of all that is sent: float32 in mixed precision, too."""
+        return np.dtype("float64" if self.precision == "float64" else "float32")
+
+    @property
+    def eps(self) -> float:
+        """The distance from 1 to the next larger number with which layers compute."""
+        if self.precision in FORMATS:
+            return 2.0 ** (1 - FORMATS[self.precision][0])
+        return float(np.finfo(self.dtype).eps)
 
     @property
     def is_repeatable(self) -> bool:
@@ -278,12 +323,19 @@ class Experiment(Knobs):
         """Return all values, by flat name, except knobs that have no effect with the other values."""
         values = self.model_dump(mode="json")
         kinds = settings_of(self.algorithm, self.compression, self.workload)
-        own = {name: value for name, value in values.items() if name not in NESTED}
+        idle = self._idle()
+        own = {name: value for name, value in values.items() if name not in NESTED and name not in idle}
         if self.method.whole_batch:
             del own["batch"]
         groups = zip(kinds, (self.settings, self.coding, self.data), strict=True)
         nested = [(name, value) for kind, some in groups for name, value in some.items() if in_force(kind, name, some)]
         return {**own, **dict(nested)}
+
+    def _idle(self) -> dict[str, Any]:
+        """Return those of its own fields that have no effect with the others, such as a loss scale in float32."""
+        kind = type(self)
+        values = {name: getattr(self, name) for name in kind.model_fields}
+        return {name: value for name, value in values.items() if not in_force(kind, name, values)}
 
     def change(self, **values: Any) -> Experiment:
         """Return a copy with other values, by flat name; None restores a default.
@@ -339,8 +391,8 @@ class Experiment(Knobs):
 
     def refuse_idle(self, given: Mapping[str, Any]) -> None:
         """Raise ValueError if one of the values in `given` has no effect, such as a momentum with plain SGD."""
-        kinds = settings_of(self.algorithm, self.compression, self.workload)
-        for kind, held in zip(kinds, (self.settings, self.coding, self.data), strict=True):
+        kinds = type(self), *settings_of(self.algorithm, self.compression, self.workload)
+        for kind, held in zip(kinds, (self._idle(), self.settings, self.coding, self.data), strict=True):
             for name in given.keys() & held.keys():
                 if not in_force(kind, name, held):
                     read = condition(kind, name)
@@ -356,7 +408,7 @@ class Experiment(Knobs):
         Used for JSON and links, which may list every setting. A batch is not refused, because recorded links contain
         one.
         """
-        held = {**self.settings, **self.coding, **self.data}
+        held = {**self._idle(), **self.settings, **self.coding, **self.data}
         self.refuse_idle({n: v for n, v in given.items() if n in held and format_value(v) != format_value(held[n])})
 
     def flat(self) -> dict[str, Any]:

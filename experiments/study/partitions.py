@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-import workloads
 from cluster.devices import parse_device
 from cluster.network import NETWORKS
+from experiments.execution.run import workload_of
 from experiments.measure import profile as profiler
 from experiments.specification.experiment import Experiment
 from experiments.study.schedules import KINDS, LEAST, LONGEST_COSTS, Study
@@ -27,6 +27,7 @@ from theory.partition_dapple import partition_step, ring
 from theory.partition_pipedream import FORMS, Partition, flat, link, partition, plan_of
 from theory.profile import NUMBERS, Profile, load, read
 from workloads.batches import Batches
+from workloads.mixed_precision import FORMATS
 
 LEAST_RATE, MOST_RATE = 1e-6, 1e15  # bytes/s, or the units of a toy example
 Levels = Sequence[tuple[int, float]]
@@ -60,8 +61,12 @@ def profile_model(experiment: Experiment, passes: Iterable | None) -> Profile:
     Times are measured on this machine over `passes`; if None, they are computed from the kernels' prices on the
     experiment's device.
     """
-    module = workloads.find(experiment.workload)
-    built = module.build(module.Settings(**experiment.data), np.dtype(experiment.precision))
+    if passes is not None and experiment.precision in FORMATS:
+        raise ValueError(
+            f"precision: this machine only emulates {experiment.precision}, more slowly than it computes in float32; "
+            "choose a device, whose times are computed from prices, or use float32."
+        )
+    built = workload_of(experiment)
     batch = built.batch(next(Batches(built.samples, experiment.batch, shuffle=built.shuffle)))
     if passes is None:
         return profiler.price_profile(built, batch, parse_device(experiment.device))

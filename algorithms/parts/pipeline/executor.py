@@ -126,7 +126,7 @@ class Executor:
         flight, label = state.in_flight[chunk], self._label(op)
         if kind == "R":
             w = state.policy.backward(state.weights, flight)[1]
-            flight.saved = flight.store(state.stage.forward(w, flight.saved, label)[1])
+            flight.saved = flight.store(state.stage.forward(w, flight.saved, label)[1], self.task.workload)
         elif kind == "W":
             state.g = state.stage.backward_weights(flight.pending, label, *state.sum())
         else:
@@ -138,7 +138,7 @@ class Executor:
         version, w = state.policy.forward(state.weights, chunk)
         y, saved = stage.forward(w, x, self._label(Op("F", stage.index, chunk)))
         flight = state.in_flight[chunk] = InFlight(version, w if state.policy.stash else None)
-        flight.saved = flight.store(x if (stage.index, part) in self.recomputed else saved)
+        flight.saved = flight.store(x if (stage.index, part) in self.recomputed else saved, self.task.workload)
         if not stage.last:
             return y
         _, target = stage.chunk(batch, part, self.plan.chunks)
@@ -154,7 +154,7 @@ class Executor:
             dx, state.g = state.stage.backward(w, flight.saved, dy, label, *state.sum())
         else:
             dx, flight.pending = state.stage.backward_input(w, flight.saved, dy, label)
-        flight.store(flight.pending)
+        flight.store(flight.pending, self.task.workload)
         flight.w = flight.saved = flight.dy = None
         return None if state.stage.first else dx
 

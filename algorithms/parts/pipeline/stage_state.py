@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import kernels
-from kernels.arrays import extents
 
 
 class Policy(Protocol):
@@ -118,9 +117,9 @@ class InFlight:
     gap: int = 0  # versions by which its backward read newer weights than its forward
     nbytes: int = 0  # of what is saved or pending
 
-    def store(self, arrays) -> Any:
-        """Return `arrays` after counting their memory as this micro-batch's."""
-        self.nbytes = sum(extents(arrays).values())
+    def store(self, arrays, workload) -> Any:
+        """Return `arrays`, saved by the `workload`'s model, after counting their memory as this micro-batch's."""
+        self.nbytes = sum(workload.extents(arrays).values())
         return arrays
 
 

@@ -1,6 +1,5 @@
 """How a model is divided among workers, as algorithms declare it, is what their runs hold."""
 
-import numpy as np
 import pytest
 
 import algorithms
@@ -20,7 +19,7 @@ def test_workers_hold_the_models_that_their_algorithm_declares(name, settings):
     e = Experiment.of({"algorithm": name, "workers": MANY, "steps": 1, "evaluations": 1, **settings})
     declared = e.method.split(MANY, e.knobs)
     peaks = run(e).peaks()[e.servers :, HELD.index("parameters")]
-    models = peaks.sum() / workload_of(e).parameters / np.dtype(e.precision).itemsize
+    models = peaks.sum() / workload_of(e).parameters / e.dtype.itemsize
     threads = algorithms.family(name) == "shared_memory"
     if threads and declared.parameters > 1:  # they share one vector, which is none of a rank's own
         assert models == 0 and declared.parameters == MANY

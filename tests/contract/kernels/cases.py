@@ -44,6 +44,11 @@ def rows(rng: np.random.Generator, n: int, dtype: type) -> tuple:
     return vector(rng, n, dtype), rng.standard_normal((7, n)).astype(dtype)
 
 
+def round_to(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    v = vector(rng, n, dtype) * (10.0 ** rng.integers(-10, 6, n)).astype(dtype)
+    return np.empty(n, dtype), v, 11, -14, -1
+
+
 def adagrad(rng: np.random.Generator, n: int, dtype: type) -> tuple:
     return vector(rng, n, dtype), vector(rng, n, dtype) ** 2, vector(rng, n, dtype), 0.1, 1e-8
 
@@ -129,6 +134,7 @@ CASES: dict[str, Case] = {
     "forget": Case(lambda rng, n, dtype: (vector(rng, n, dtype), places(rng, n))),
     "clip": Case(vectors(1, 0.3)),
     "dot": Case(vectors(2)),
+    "round_to": Case(round_to, bits=True),
     "mix": Case(vectors(2, 0.3, 0.7), bits=True),
     "delay_compensated": Case(vectors(3, 0.1, 0.04), bits=True),
     "delay_compensated_adaptive": Case(adaptive, bits=True),

@@ -73,9 +73,11 @@ def test_an_example_is_a_value_that_its_setting_allows(owner):
 def test_every_stop_of_every_scale_is_allowed(owner):
     for name in knobs_of(owner):
         one = control(owner, name)
+        when = (owner.model_fields[name].json_schema_extra or {}).get("when", {})
+        others = {other: values[0] for other, values in when.items()}  # with which it has an effect
         for value in one.options if one.kind == "scale" else ():
             if value is not None or name != "steps":  # a budget there must be, this one or another
-                assert getattr(owner(**{name: value}), name) == value
+                assert getattr(owner(**others, **{name: value}), name) == value
 
 
 @each_owner

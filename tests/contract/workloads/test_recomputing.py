@@ -1,0 +1,90 @@
+"""Recomputed activations: the same gradients, the memory of about two square roots of the depth, one more forward."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import kernels
+from experiments.execution.run import check, run
+from experiments.specification.experiment import Experiment
+from kernels.meter import Prices
+from tests.contract.workloads.test_mixed_precision import MODELS, workload
+from tests.quotes import quote
+from workloads.layers import Dense
+from workloads.sequential import Sequential
+
+each_model = pytest.mark.parametrize("name", MODELS)
+
+
+def experiment(**values) -> Experiment:
+    return Experiment.of({"algorithm": "sync_sgd", "steps": 3, "evaluations": 1, **values})
+
+
+@each_model
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_the_gradient_is_the_same_to_the_bit(name, precision):
+    whole = workload(name, precision)
+    w, batch = whole.start(1), whole.batch(np.arange(8))
+    (loss, g), (again, h) = whole.gradient(w, batch), whole.with_recomputation().gradient(w, batch)
+    assert loss == again and g.tobytes() == h.tobytes()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 9, 16, 20])
+def test_it_keeps_an_input_of_each_segment_and_the_activations_of_the_last_one(depth):
+    width, n = 8, 5
+    model = Sequential([Dense((width,), width, "tanh")] * depth, kernels.squared_error)
+    other = model.with_recomputation()
+    x, w = np.zeros((n, width), np.float32), model.start(0)
+    model._by_layer(w, x, x), other.gradient(w, x, x)
+    unit = 4 * n * width
+    segments = math.ceil(math.sqrt(depth))
+    last = depth // segments  # layers; the larger segments are the first ones
+    first = math.ceil(depth / segments)
+    assert model.activations[n] == (depth + 1) * unit
+    assert other.activations[n] == max(segments + last, 1 + first) * unit
+
+
+def test_it_computes_the_forward_pass_of_all_segments_but_the_last_once_more():
+    model = Sequential([Dense((8,), 8, "relu")] * 16, kernels.squared_error)
+    x, w = np.zeros((5, 8), np.float32), model.start(0)
+
+    def flops(pass_through) -> float:
+        prices = Prices()
+        with kernels.meter_kernels(prices):
+            pass_through(w, x, x)
+        return sum(flops for _, flops, _ in prices.rows)
+
+    forward = flops(lambda w, x, _: model.forward(w, x))
+    assert flops(model.with_recomputation().gradient) - flops(model._by_layer) == forward * 12 / 16
+
+
+def test_a_run_trains_the_same_model_in_less_memory_and_more_time():
+    deep = {"model": "residual", "depth": 14, "precision": "bf16"}
+    plain, recomputed = (run(experiment(recompute_activations=on, **deep)) for on in (False, True))
+    assert plain.status == recomputed.status == "finished"
+    assert plain.parameters.tobytes() == recomputed.parameters.tobytes()
+    assert recomputed.summary["memory"] < plain.summary["memory"]
+    assert recomputed.trace.seconds() > plain.trace.seconds() and recomputed.flops[0] < 4 / 3 * plain.flops[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"algorithm": "zero3"}, "only gradients of the whole model … sync_sgd"),
+        ({"algorithm": "gpipe"}, "only gradients of the whole model … recompute"),
+        ({"algorithm": "tensor"}, "only gradients of the whole model"),
+        ({"algorithm": "dni"}, "only gradients of the whole model"),
+        ({"workload": "quadratic"}, "quadratic does not consist of"),
+    ],
+    ids=str,
+)
+def test_methods_that_pass_through_parts_of_the_model_refuse_it(values, words):
+    with pytest.raises(ValueError, match=quote(words)):
+        run(experiment(recompute_activations=True, **values))
+
+
+def test_methods_that_need_only_the_places_of_layers_accept_it():
+    check(experiment(algorithm="streaming_diloco", recompute_activations=True))
