@@ -25,6 +25,7 @@ CHAPTERS: tuple[str, ...] = (
     "pipedream",
     "decoupled",
     "choosing",
+    "fully_sharded",
 )
 """In teaching order. This tuple is the only place where a chapter is registered."""
 

@@ -4,7 +4,7 @@ A wrong argument is reported before it reaches the cluster, where it would fail 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,23 @@ from cluster.shared_memory import GUARDS
 NUMBER = 2**31 - 1  # the largest tag, step or color
 QUANTITY = 60  # characters in the name of a quantity
 
+Takes = tuple[tuple[str, Callable[..., bool]], ...]
+"""For each argument of a method, what it must be, in words, and the test."""
+
 
 class Misuse(Exception):
     """A call with an invalid argument; the message is a sentence for the author of the solution."""
 
 
-def check(what: str, given: tuple[Any, ...], size: int, vector: Callable[[], int]) -> None:
+def check(
+    what: str, given: tuple[Any, ...], size: int, vector: Callable[[], int], takes: Mapping[str, Takes] | None = None
+) -> None:
     """Raise Misuse unless these are valid arguments for `what`, a method of comm or task, in a group of `size` ranks.
 
-    `vector()` is the length of this rank's parameters.
+    `vector()` is the length of this rank's parameters. `takes` overrides TAKES for methods whose arguments a check
+    defines differently.
     """
-    for value, (asked, fits) in zip(given, TAKES.get(what, ()), strict=False):
+    for value, (asked, fits) in zip(given, (TAKES | dict(takes or {})).get(what, ()), strict=False):
         if not fits(value, size, vector):
             owner = "task" if what in TASK else "comm"
             asked = asked.format(last=size - 1, d=vector() if "{d}" in asked else 0)
@@ -80,7 +86,7 @@ INPUT = "an array, or None", lambda value, *_: value is None or isinstance(value
 ARRAY = "an array", lambda value, *_: isinstance(value, np.ndarray)
 OP = "the op 'sum' or 'mean'", _one_of("sum", "mean")
 
-TAKES: dict[str, tuple[tuple[str, Callable[..., bool]], ...]] = {
+TAKES: dict[str, Takes] = {
     "send": (MESSAGE, RANK, TAG),
     "isend": (MESSAGE, RANK, TAG),
     "recv": (RANK, TAG),

@@ -66,6 +66,18 @@ def test_places_are_asked_of_a_start_that_takes_some_and_refused_in_a_sentence_b
         HostedRank(Comm(), Task()).do(("start", 0, np.array([2, 0])))
 
 
+def test_a_check_may_say_what_a_method_of_its_task_takes():
+    class Layers(Task):
+        takes = {"forward": (("the number of a layer", lambda value, *_: isinstance(value, int)),)}  # noqa: RUF012
+
+        def forward(self, layer):
+            return layer
+
+    assert HostedRank(Comm(), Layers()).do(("forward", 0, 2)) == 2
+    with pytest.raises(SolutionError, match="forward takes the number of a layer, but got an array"):
+        HostedRank(Comm(), Layers()).do(("forward", 0, np.zeros(3)))
+
+
 def test_what_the_contract_allows_is_not_refused():
     w = np.zeros(3)
     for what, *given in (
