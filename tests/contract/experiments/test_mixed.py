@@ -126,7 +126,8 @@ def test_a_loss_scale_reaches_every_gradient_and_changes_none_if_16_bits_suffice
     assert same == algorithms.find(name).scales_loss
     if same:
         monkeypatch.undo()
-        ran("diverged", algorithm=name, precision="fp16", loss_scale=2**60, steps=12)
+        ends = "failed" if name == "natural_gradient" else "diverged"  # there are no eigenvalues of NaN
+        ran(ends, algorithm=name, precision="fp16", loss_scale=2**60, steps=12)
 
 
 def test_memory_is_half_for_activations_and_has_a_16_bit_copy_of_the_weights():
