@@ -24,19 +24,19 @@ def price(out, v, digits, lowest, key):
     return 5 * len(v), (v.nbytes + 2 * len(v)) / out.itemsize
 
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def reference(out, v, digits, lowest, key):
-    wide = v.astype(np.float32).astype(np.float64)
-    last = np.maximum(np.frexp(wide)[1], lowest + 1) - digits  # exponent of the last digit that is kept
-    steps = np.ldexp(np.abs(wide), -last)
-    if key < 0:
-        steps = np.rint(steps)
-    else:
-        throws = _dice(np.uint64(key), np.arange(len(v), dtype=np.uint64))
-        steps = np.floor(steps + throws * 2.0**-24)
-    short = np.ldexp(steps, last)
-    short[short >= 2.0 ** (2 - lowest)] = np.inf
-    out[:] = np.copysign(short, wide)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        wide = v.astype(np.float32).astype(np.float64)
+        last = np.maximum(np.frexp(wide)[1], lowest + 1) - digits  # exponent of the last digit that is kept
+        steps = np.ldexp(np.abs(wide), -last)
+        if key < 0:
+            steps = np.rint(steps)
+        else:
+            throws = _dice(np.uint64(key), np.arange(len(v), dtype=np.uint64))
+            steps = np.floor(steps + throws * 2.0**-24)
+        short = np.ldexp(steps, last)
+        short[short >= 2.0 ** (2 - lowest)] = np.inf
+        out[:] = np.copysign(short, wide)
 
 
 @formula

@@ -8,7 +8,7 @@ from lessons.fully_sharded.experiments import (
     between_nodes,
     layer_sizes,
     seconds,
-    sharded,
+    sharded_step,
 )
 from theory.overlap import Cost, StepCosts, prefetching
 
@@ -59,7 +59,7 @@ def shown(run, **values) -> float:
     """Return the percentage of the gathers that nothing hides, with 128 tokens and a width of 32 unless given."""
     values = {**MACHINE, "width": 32, "batch": 128 // CONTEXT, "workers": 4, **values}
     gathers = 2 * sum(layer_sizes(values["width"])) * 3 / 4 * 4 / values["bandwidth"]
-    late, ahead = (seconds(sharded(run, prefetch=k, **values)) for k in (0, 1))
+    late, ahead = (seconds(sharded_step(run, prefetch=k, **values)) for k in (0, 1))
     return 100 * (1 - (late - ahead) / gathers)
 
 

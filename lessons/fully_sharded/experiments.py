@@ -30,7 +30,7 @@ def computing(done):
     return float(done.trace.busy()[0, [COMPUTE, UPDATE]].sum())
 
 
-def held(done):
+def peak_states(done):
     """Return the peak bytes of weights, gradients and moments on the fullest rank."""
     return float(done.peaks()[:, STATES].sum(axis=1).max())
 
@@ -42,7 +42,7 @@ def between_nodes(done, per_node):
     return float(sent[node[:, None] != node].sum())
 
 
-def sharded(run, **values):
+def sharded_step(run, **values):
     """Return the Run of a fully sharded step, with one layer gathered ahead unless `values` say otherwise."""
     return run(**{**MACHINE, "algorithm": "hsdp", "groups": 1, "prefetch": 1, **values})
 
@@ -80,7 +80,7 @@ def what_stays_whole(run):
         shards = 16 * len(done.parameters) / ranks
         yield {
             "ranks": ranks,
-            "shards": KB * (held(done) - whole_layer(done, ranks)),
+            "shards": KB * (peak_states(done) - whole_layer(done, ranks)),
             "whole for a moment": KB * whole_layer(done, ranks),
             "activations": KB * float(done.peaks()[:, ACTIVATIONS].max()),
             "16 d / N": KB * shards,
@@ -170,10 +170,10 @@ def how_far_ahead(run):
     prefetching has it, and the sizes of layers.
     """
     for tokens in AHEAD_TOKENS:
-        late = sharded(run, prefetch=0, workers=4, batch=tokens // CONTEXT)
+        late = sharded_step(run, prefetch=0, workers=4, batch=tokens // CONTEXT)
         costs = layer_costs(late, ranks=4)
         for ahead in (0, 1, 2, 4, 7):
-            done = late if ahead == 0 else sharded(run, prefetch=ahead, workers=4, batch=tokens // CONTEXT)
+            done = late if ahead == 0 else sharded_step(run, prefetch=ahead, workers=4, batch=tokens // CONTEXT)
             yield {
                 "tokens": tokens,
                 "prefetch": ahead,
@@ -237,7 +237,7 @@ def tokens_that_hide(run):
         gathers = 2 * sum(sizes) * 3 / 4 * 4 / MACHINE["bandwidth"]
         for tokens in (64, 128, 256, 512, 1024):
             values = {"workers": 4, "width": width, "batch": tokens // CONTEXT}
-            late, ahead = (seconds(sharded(run, prefetch=k, **values)) for k in (0, 1))
+            late, ahead = (seconds(sharded_step(run, prefetch=k, **values)) for k in (0, 1))
             yield {"width": width, "tokens": tokens, "shown": 100 * (1 - (late - ahead) / gathers)}
 
 
@@ -275,7 +275,7 @@ def same_batch(run):
     for ranks in (2, 4, 8, 16):
         for method, settings in methods.items():
             done = run(**{**MACHINE, **settings, "workers": ranks, "batch": 64 // ranks})
-            yield {"ranks": ranks, "method": method, "speed-up": one / seconds(done), "kB": KB * held(done)}
+            yield {"ranks": ranks, "method": method, "speed-up": one / seconds(done), "kB": KB * peak_states(done)}
 
 
 NODES = {"workers": 8, "per_node": 4, "nics": 1, "batch": 8}
@@ -331,7 +331,7 @@ def hybrid_or_zero1(run):
                 "shards": shards,
                 "ms": MS * seconds(done),
                 "MB between nodes": MB * between_nodes(done, 4),
-                "kB": KB * held(done),
+                "kB": KB * peak_states(done),
             }
 
 
@@ -370,13 +370,13 @@ def kept_for_backward(run):
     """
     for cluster, links in CLUSTERS.items():
         for keep, groups in KEEP.items():
-            done = sharded(run, **{**NODES, **links}, groups=groups, secondary=groups > 1)
+            done = sharded_step(run, **{**NODES, **links}, groups=groups, secondary=groups > 1)
             yield {
                 "cluster": cluster,
                 "keep": keep,
                 "ms": MS * seconds(done),
                 "MB": MB * done.summary["bytes"],
-                "kB": KB * held(done),
+                "kB": KB * peak_states(done),
             }
 
 

@@ -116,7 +116,7 @@ def test_the_roof_says_what_it_is_and_where_the_numbers_lie(page, measured):
 
 def test_a_kernel_of_high_intensity_has_the_matrix_product_for_a_roof():
     row = Row("dense_forward", "layers", 1000, 1e6, 12000.0, 8000.0, cpu=1e-3)
-    assert view._roof(row, PEAKS).endswith("is the 50 GFLOP/s of a matrix product.")
+    assert "is the 50 GFLOP/s of a matrix product" in view._roof(row, PEAKS)
 
 
 def test_where_caches_are_unknown_the_roof_still_names_the_size():
