@@ -34,7 +34,7 @@ def test_columns_may_stand_in_any_order_and_have_company(tmp_path):
         ),
         (TABLE.replace("0.25,", ","), "forward … dense … missing"),
         (TABLE.replace(",4000", ""), "weights … dense … missing"),
-        (TABLE.replace("0.25", "-0.25"), "forward … dense … -0.25 … negative"),
+        (TABLE.replace("0.25", "-0.25"), "forward … dense … -0.25 … must be 0, or a number from"),
         (TABLE.replace("0.25", "nan"), "forward … dense … nan"),
         (TABLE.replace("4000", "inf"), "weights … dense … inf"),
         (TABLE.replace("1000", "1 kB"), "activations … conv … '1 kB' … number"),
