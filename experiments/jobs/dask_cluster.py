@@ -156,7 +156,7 @@ class DaskCluster:
     def submit(self, child: "DaskChild", spec: dict[str, Any]) -> None:
         """Send a job to the cluster."""
         self._children[child.key] = child
-        spec = {**spec, "shared": self._token, "version": source_version(), "follow": False, "memory": None}
+        spec = {**spec, "shared": self._token, "follow": False, "memory": None}
         self._requests.put(lambda: self._send(child, spec))
 
     def stop(self, child: "DaskChild", by_force: bool) -> None:
@@ -233,6 +233,7 @@ class DaskCluster:
         except Exception as error:
             line = {"kind": "error", "error": self._why(error)}
         self._end(child, line)
+        child.future = None  # or Dask would compute the result again if the worker that holds it dies
 
     def _why(self, error: Exception) -> str:
         """Return a sentence on why a job came back without a result."""

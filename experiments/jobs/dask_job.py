@@ -24,6 +24,7 @@ ATTEMPTS = 2  # times that a job is begun; each worker that ends meanwhile takes
 ENDS = ("result", "error")  # kinds of lines that end a job
 SHARED = ".shared-"  # prefix of a file by which a worker recognises the server's folder of runs
 
+VERSION = source_version()  # of the source that this process has loaded
 _stops: dict[str, threading.Event] = {}  # of the jobs in this process, by key
 
 
@@ -76,7 +77,7 @@ async def stop(key: str) -> None:
 
 def version() -> str:
     """Return the version of the source that this worker has loaded."""
-    return source_version()
+    return VERSION
 
 
 def attempts_topic(topic: str, key: str) -> str:

@@ -39,6 +39,7 @@ from experiments.specification.experiment import Experiment
 from kernels import compiling
 
 COMMAND = (sys.executable, "-u", "-m", "experiments.jobs.worker")
+FRESH = 1.0  # s for which the version of the source is remembered: reading all files takes 20 ms
 KEPT = 1000  # finished jobs that are remembered
 POLITE = 60.0  # s for a stopped job to store what it recorded; a busy machine took more than 10
 UNSTORED = "the recorded data could not be stored in time"
@@ -79,6 +80,7 @@ class Pool:
         self._queue: list[Job] = []  # in the order they were requested
         self._turns, self._look = turns.Turns(), 0.0  # and when memory is checked next
         self._running: list[Job] = []
+        self._version, self._read = "", -FRESH  # of the source, and when it was read
         self._owners: dict[str, float] = {}  # owner -> monotonic time at which its lease ends
         self._closing = False
         self._selector = selectors.DefaultSelector()
@@ -111,7 +113,7 @@ class Pool:
                 f"the experiment gives a {work.files[0]}, but readers may not name files of this machine; "
                 "run it on the command line."
             )
-        name, version, far = work.key(), source_version(), self.dask is not None and may_leave(work)
+        name, version, far = work.key(), self._source_version(), self.dask is not None and may_leave(work)
         folder = self._stored(work, version)
         with self._lock:
             if self._closing:
@@ -268,7 +270,7 @@ class Pool:
         return self._spare.take(job.version) or Child(self.command, self._selector)
 
     def _start(self, job: Job) -> None:
-        spec: dict[str, Any] = {"root": str(self.root), "parent": os.getpid(), **self.limits}
+        spec: dict[str, Any] = {"root": str(self.root), "parent": os.getpid(), "version": job.version, **self.limits}
         if isinstance(job.work, JobSpec):
             spec["job_spec"] = asdict(job.work)
             if job.work.kind in MANY_THREADS and memory.WATCHED:
@@ -346,6 +348,13 @@ class Pool:
         if self._running and memory.WATCHED:
             longest = min(longest, memory.EVERY)
         return max(0.0, min([longest, *(moment - time.monotonic() for moment in due)]))
+
+    def _source_version(self) -> str:
+        """Return the version of the source on disk, as it was at most FRESH seconds ago."""
+        now = time.monotonic()
+        if now - self._read >= FRESH:
+            self._version, self._read = source_version(), now
+        return self._version
 
     def _stored(self, work: Experiment | JobSpec, version: str) -> Path | None:
         if isinstance(work, JobSpec):

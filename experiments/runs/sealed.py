@@ -123,8 +123,10 @@ def _begun(root: Path) -> tuple[Path, int | None]:
         part = Path(tempfile.mkdtemp(prefix=PART, dir=root))
         try:
             held = _lock(part, wait=True)
-        except OSError:  # a file system without locks; then nobody can sweep it either
-            return part, None
+        except OSError:
+            if part.exists():  # a file system without locks; then nobody can sweep it either
+                return part, None
+            continue  # it was swept before it could be opened
         if held is None or part.exists():
             return part, held
         os.close(held)  # it was swept before it was locked

@@ -137,7 +137,8 @@ def _in_pool(
                 del running[place]
                 ended += 1
                 if state.folder:
-                    yield Ended(place, store.outcome(state.folder), state.folder)
+                    trouble = "" if state.folder.parent == pool.root else state.message
+                    yield Ended(place, store.outcome(state.folder), state.folder, trouble)
                 elif not stopped:
                     raise ValueError(f"{missing[place].command()}: {state.message}")
             pool.touch(f"sweep/{place}")

@@ -11,6 +11,7 @@ import pytest
 
 from experiments.execution.run import run
 from experiments.jobs import dask_cluster
+from experiments.jobs import pool as pool_module
 from experiments.jobs.dask_cluster import DaskCluster, mapping, may_leave, unpack
 from experiments.jobs.pool import Pool
 from experiments.jobs.spec import JobSpec
@@ -146,7 +147,7 @@ def test_a_memory_hog_ends_with_a_sentence_and_not_with_the_cluster(tmp_path):
 
 
 def test_a_worker_of_another_version_is_refused_with_both_versions_named(pool, monkeypatch):
-    monkeypatch.setattr(dask_cluster, "source_version", lambda: "0ther")
+    monkeypatch.setattr(pool_module, "source_version", lambda: "0ther")
     state = end(pool, pool.submit("ada", small(seed=6)))
     assert state.status == "failed" and "0ther" in state.message and source_version() in state.message
 

@@ -1,6 +1,7 @@
 """Sealed folders: whole or not at all, synced, and never swept while a process writes them."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,19 @@ def test_a_run_that_cannot_be_moved_stays(small_run, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="cannot be written"):
         store.move(folder, tmp_path / "file")
     assert store.elsewhere() == [folder]
+
+
+def test_a_hidden_folder_that_another_process_sweeps_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    made, make = [], tempfile.mkdtemp
+
+    def make_and_lose_the_first(**where):
+        folder = make(**where)
+        if not made:
+            os.rmdir(folder)
+        made.append(folder)
+        return folder
+
+    monkeypatch.setattr(sealed.tempfile, "mkdtemp", make_and_lose_the_first)
+    with sealed.under_way(tmp_path) as part:
+        (part / "a").write_text("x")
+    assert len(made) == 2 and str(part) == made[1]
