@@ -100,14 +100,7 @@ def queue(experiment: Experiment, job: dict[str, Any], runs: str, timeout: float
     experiment = on_real_cluster(experiment)
     check(experiment, here=False)
     text = slurm.script(experiment, job, "--runs", os.path.abspath(runs), "--timeout", f"{timeout:g}")
-    if "submit" not in job:
-        click.echo(text, nl=False)
-        return 0
-    check_writable(runs)
-    number = slurm.submit(text)
-    click.echo(f"job {number}: squeue --job {number} shows it, scancel {number} stops it")
-    click.echo(f"it writes to {experiment.algorithm}-{number}.out")
-    return 0
+    return slurm.queue(text, job, runs, f"it writes to {experiment.algorithm}-%j.out")
 
 
 def conclude(run: Run, runs: str, as_json: bool = False) -> int:

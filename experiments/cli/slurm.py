@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 import algorithms
+from experiments.cli.running import check_writable
 from experiments.specification.experiment import Experiment
 from kernels import ONE_THREAD
 
@@ -146,6 +147,20 @@ def _head(lines: dict[str, Any]) -> dict[str, str]:
         "root": shlex.quote(str(ROOT)),
         "one_thread": " ".join(f"{name}=1" for name in ONE_THREAD),
     }
+
+
+def queue(text: str, job: dict[str, Any], runs: str, then: str) -> int:
+    """Print a batch script, or submit it and print the job's number, what to do with it, and `then`, in which %j stands
+    for the number; return the exit code. Raise ValueError if it is rejected, or if `runs` cannot be written to.
+    """
+    if "submit" not in job:
+        click.echo(text, nl=False)
+        return 0
+    check_writable(runs)
+    number = submit(text)
+    click.echo(f"job {number}: squeue --job {number} shows it, scancel {number} stops it")
+    click.echo(then.replace("%j", number))
+    return 0
 
 
 def submit(text: str) -> str:

@@ -145,11 +145,4 @@ def sweep_command(
 def queue(experiments: Sequence[Experiment], job: dict[str, Any], runs: str) -> int:
     """Print the job array that runs the experiments, or submit it and print its number."""
     text = slurm.array_script(experiments, job, "--runs", os.path.abspath(runs))
-    if "submit" not in job:
-        click.echo(text, nl=False)
-        return 0
-    check_writable(runs)
-    number = slurm.submit(text)
-    click.echo(f"job {number}: squeue --job {number} shows it, scancel {number} stops it")
-    click.echo("once it has ended, the same command without --to and --submit shows the table")
-    return 0
+    return slurm.queue(text, job, runs, "once it has ended, the same command without --to and --submit shows the table")
