@@ -61,7 +61,7 @@ ALGORITHM = sequential(
     notes=notes,
     equivalences=(
         Equivalence(
-            "an average that keeps nothing gives SGD",
+            "an average that keeps nothing of the past gives SGD",
             to="sgd",
             exactness="RND",
             settings={"average": "exponential", "weight": 1, "after": 0},

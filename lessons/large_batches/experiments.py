@@ -563,7 +563,7 @@ def _from_epoch_11(rows, schedule):
 
 
 def at_the_same_rate(run, batch, base_batch=None):
-    """Return the training loss of each step of 20 epochs with this batch, at batch / base_batch times one rate."""
+    """Return the training loss of each step of 20 epochs with this batch, and the rate scaled by batch / base_batch."""
     rated = {"batch": batch, "base_batch": base_batch or batch}
     return run(**NESTEROV, **AT_ONCE, **rated, epochs=20, evaluations=2).losses["loss"]
 

@@ -86,7 +86,7 @@ SLOW, FAST = "VGG-16, V100, 10GbE", "GPT-2 XL, H100, NVLink"
             _worth(rows, "ResNet-50, V100, 10GbE", "overlapped", "float32") > 4
             and 1 < _worth(rows, "ResNet-50, V100, 10GbE", "overlapped", "mixed") < 1.25
         ),
-        "on a V100 one machine becomes 8 times as fast, and a busy server only twice, since bytes are halved": (
+        "on a V100 one machine becomes 8 times as fast, but a busy server only twice, since bytes are halved": (
             lambda rows: (
                 7.9 < value(rows, "faster", case=SLOW, strategy="one machine") < 8
                 and abs(value(rows, "faster", case=SLOW, strategy="server") - 2) < 1e-9

@@ -91,10 +91,10 @@ RATES = {  # of the lower three modules and of the last, to try
     "What if the last module, whose error is never old, has a rate of its own?",
     source="Huo et al., 2018; the second rate and the numbers are ours",
     claims={
-        "with one rate for all modules, old errors end over 1.5 times as high as frozen": lambda rows: (
+        "with one rate for all modules, old errors end over 1.5 times as high as frozen modules": lambda rows: (
             ratio(rows, "loss", method=("old errors, one rate", "frozen")) > 1.5
         ),
-        "with a rate of its own for the last module, old errors end lower than frozen": lambda rows: (
+        "with a rate of its own for the last module, old errors end lower than frozen modules": lambda rows: (
             ratio(rows, "loss", method=("old errors, two rates", "frozen")) < 0.9
         ),
         "true errors with two rates end less than a third lower than old ones with two": lambda rows: (
