@@ -124,23 +124,10 @@ class Dense(Layer):
 
 
 @dataclass(frozen=True)
-class Residual(Layer):
-    """y = x + scale * inner(x): a residual block.
+class WrappingLayer(Layer):
+    """A layer around `inner`, with its shapes."""
 
-    The initial weights are `gain` times He's. With gain 1 / n, the activations of n consecutive blocks stay bounded;
-    with gain 1 they would grow exponentially in n.
-    """
-
-    inner: Dense
-    scale: float = 0.5
-    gain: float = 1.0
-
-    def __post_init__(self):
-        if self.inner.inputs != self.inner.outputs:
-            raise ValueError(
-                f"a residual block needs an output like its input, but they have the shapes {self.inner.outputs} and "
-                f"{self.inner.inputs}."
-            )
+    inner: Layer
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -153,6 +140,25 @@ class Residual(Layer):
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         return self.inner.shapes
+
+
+@dataclass(frozen=True)
+class Residual(WrappingLayer):
+    """y = x + scale * inner(x): a residual block.
+
+    The initial weights are `gain` times He's. With gain 1 / n, the activations of n consecutive blocks stay bounded;
+    with gain 1 they would grow exponentially in n.
+    """
+
+    scale: float = 0.5
+    gain: float = 1.0
+
+    def __post_init__(self):
+        if self.inner.inputs != self.inner.outputs:
+            raise ValueError(
+                f"a residual block needs an output like its input, but they have the shapes {self.inner.outputs} and "
+                f"{self.inner.inputs}."
+            )
 
     @property
     def flops(self) -> int:

@@ -28,7 +28,7 @@ import numpy as np
 import kernels
 from kernels import meter_kernels, price_in_16_bits
 from kernels.arrays import arrays_in, extents
-from workloads.layers import Layer
+from workloads.layers import WrappingLayer
 from workloads.loss_scale import current_scale
 
 FORMATS = {"bf16": (8, -126), "fp16": (11, -14)}
@@ -36,24 +36,11 @@ FORMATS = {"bf16": (8, -126), "fp16": (11, -14)}
 
 
 @dataclass(frozen=True)
-class RoundedLayer(Layer):
+class RoundedLayer(WrappingLayer):
     """`inner`, computing in a 16-bit format. Parameters and gradients are float32, as are all arrays."""
 
-    inner: Layer
     kind: str  # of FORMATS
     copies: bool = True  # whether it reads copies of float32 weights, whose conversion is charged
-
-    @property
-    def inputs(self) -> tuple[int, ...]:
-        return self.inner.inputs
-
-    @property
-    def outputs(self) -> tuple[int, ...]:
-        return self.inner.outputs
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        return self.inner.shapes
 
     @property
     def flops(self) -> int:

@@ -70,8 +70,8 @@ def run_in_pool(experiment: Experiment, address: str, runs: str, as_json: bool, 
         ended = [*stored_sweep([experiment], runs, stop=stop, pool=pool)]
     if not ended:  # stopped before its first step
         return EXIT["cancelled"]
-    tell(store.load(ended[0].folder), ended[0].folder.resolve(), as_json)
-    return EXIT[ended[0].outcome.status]
+    one = ended[0]
+    return report(store.load(one.folder), one.folder, one.trouble, as_json)
 
 
 def run_as_rank(experiment: Experiment, rank: str, runs: str, as_json: bool, timeout: float) -> int:
@@ -105,7 +105,11 @@ def queue(experiment: Experiment, job: dict[str, Any], runs: str, timeout: float
 
 def conclude(run: Run, runs: str, as_json: bool = False) -> int:
     """Store `run`, print its summary, and return the exit code."""
-    folder, problem = store.save_somewhere(run, runs)
+    return report(run, *store.save_somewhere(run, runs), as_json)
+
+
+def report(run: Run, folder: Path, problem: str, as_json: bool) -> int:
+    """Print the summary of a stored run, why it ended early, and any `problem` of storing it; return the exit code."""
     with console.unheard(sys.stdout):
         tell(run, folder.resolve(), as_json)
         sys.stdout.flush()

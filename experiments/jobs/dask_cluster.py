@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from experiments.jobs.spec import JobSpec
-from experiments.jobs.worker import UNBEGUN
-from experiments.runs import cached, sealed
+from experiments.jobs.spec import JobSpec, keep
+from experiments.jobs.worker import UNBEGUN, within_bound
+from experiments.runs import sealed
 from experiments.runs.summary import source_version
 from experiments.specification.experiment import Experiment
 
@@ -367,21 +367,15 @@ def unpack(files: bytes, name: str, root: Path) -> Path:
 
     Raise ValueError if it is damaged, or OSError if it cannot be written.
     """
-    place = root / name
-    if cached.is_bounded():
-        cached.make_room(root)
-    with sealed.under_way(root) as part, tarfile.open(fileobj=io.BytesIO(files)) as tar:
+
+    def extract(part: Path) -> None:
         try:
-            tar.extractall(part, filter="data")
+            with tarfile.open(fileobj=io.BytesIO(files)) as tar:
+                tar.extractall(part, filter="data")
         except tarfile.TarError as error:
             raise ValueError(f"{error}.") from None
-        part.chmod(0o755)
         if altered := sealed.altered_files(part):
             raise ValueError(f"{altered[0]} is damaged.")
-        if cached.is_bounded():
-            (part / sealed.CACHED).touch()
-        if place.exists() and sealed.altered_files(place):
-            sealed.put_aside(place)
-        if not place.exists():
-            sealed.settle(part, place)
-    return place
+
+    with within_bound({"root": str(root)}):
+        return keep(root / name, extract)

@@ -5,7 +5,6 @@ runs one job at a time.
 """
 
 import contextlib
-import importlib
 import io
 import tarfile
 import tempfile
@@ -22,8 +21,6 @@ from experiments.runs.summary import source_version
 
 ATTEMPTS = 2  # times that a job is begun; each worker that ends meanwhile takes one of them
 ENDS = ("result", "error")  # kinds of lines that end a job
-SHARED = ".shared-"  # prefix of a file by which a worker recognises the server's folder of runs
-
 VERSION = source_version()  # of the source that this process has loaded
 _stops: dict[str, threading.Event] = {}  # of the jobs in this process, by key
 
@@ -104,6 +101,3 @@ def _refusal(spec: dict[str, Any], earlier: int, address: str) -> str:
     if (mine := version()) != spec["version"]:
         return other_version(address, mine, spec["version"])
     return ""
-
-
-importlib.import_module("experiments.learning.recording")  # now, while the worker starts, and not in the first job

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from experiments.execution.run import check, run
 from experiments.jobs.pool import Pool
-from experiments.runs import store
+from experiments.runs import cached, store
 from experiments.runs.progress import Progress
 from experiments.runs.record import Run, RunOutcome
 from experiments.runs.scaling import batch_per_worker
@@ -137,6 +137,7 @@ def _in_pool(
                 del running[place]
                 ended += 1
                 if state.folder:
+                    cached.keep(state.folder)  # it is the user's own, and no reader's
                     trouble = "" if state.folder.parent == pool.root else state.message
                     yield Ended(place, store.outcome(state.folder), state.folder, trouble)
                 elif not stopped:
