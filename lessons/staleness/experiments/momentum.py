@@ -74,11 +74,9 @@ MOMENTA = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
         "eight need none: slightly less momentum than they beget takes them nearly as far as the best": lambda rows: (
             value(rows, "progress", workers=8, **{"in all": 0.8}) > 0.8 * _favourite(rows, 8)["progress"]
         ),
-        "a total of 0.6, with what asynchrony begets, takes any number of workers two thirds as far as its best": lambda rows: (
-            all(
-                value(rows, "progress", workers=n, **{"in all": 0.6}) > 2 / 3 * _favourite(rows, n)["progress"]
-                for n in (1, 2, 4, 8)
-            )
+        "a total of 0.6, with what asynchrony begets, takes any number two thirds as far as its best": lambda rows: all(
+            value(rows, "progress", workers=n, **{"in all": 0.6}) > 2 / 3 * _favourite(rows, n)["progress"]
+            for n in (1, 2, 4, 8)
         ),
     },
     look=Look("added", ("progress",), "workers", log="y", title="powers of ten by which the loss falls"),
