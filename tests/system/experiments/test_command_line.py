@@ -327,6 +327,7 @@ def test_a_sweep_writes_its_rows_to_a_file_with_settings_and_figures_in_columns(
     table = read(file).to_pydict()
     assert table["algorithm"] == ["easgd", "easgd", "sync_sgd", "sync_sgd"] and table["workers"] == [1, 2, 1, 2]
     assert table["seconds"] == [store.load(f"runs/{name}").summary["seconds"] for name in table["run"]]
+    assert table["setting_steps"] == [4] * 4  # apart from the steps that a run has taken
     assert table["period"][2] in (None, "") and table["period"][0] == 4  # synchronous SGD has no period
 
 
