@@ -29,6 +29,9 @@ CHAPTERS: tuple[str, ...] = (
 )
 """In teaching order. This tuple is the only place where a chapter is registered."""
 
+PARTS: dict[str, str] = {"sgd": "Training on many machines", "fully_sharded": "Training a language model"}
+"""First chapter of each part of the book -> the part's title."""
+
 
 def chapter(name: str):
     """Return the Chapter with this name. Raise ValueError if there is none."""

@@ -71,6 +71,12 @@ class Chapter:
         return lessons.CHAPTERS.index(self.name) + 1 if self.name in lessons.CHAPTERS else 0
 
     @property
+    def part(self) -> str:
+        """The title of the part of the book that it belongs to; "" if it is not registered."""
+        begun = [lessons.PARTS[name] for name in lessons.CHAPTERS[: self.number] if name in lessons.PARTS]
+        return begun[-1] if begun else ""
+
+    @property
     def minutes(self) -> int:
         """The minutes it takes to read the text without its folds.
 

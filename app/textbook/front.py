@@ -71,7 +71,9 @@ def first_page() -> None:
     with st.container(key="begin"):
         link(easiest.name, f"Begin with chapter {name(easiest)}", ":material/play_arrow:")
     with st.container(key="contents"):
-        for one in chapters:
+        for before, one in zip([None, *chapters], chapters, strict=False):
+            if before is None or one.part != before.part:
+                st.markdown(f"## {one.part}")
             with st.container(gap=None, key=f"entry-{one.name}"):
                 link(one.name)
                 st.caption(f"{facts(one)}{_after(one)}")

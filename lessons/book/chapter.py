@@ -29,6 +29,7 @@ class ContentsLine:
 
     name: str
     number: int
+    part: str
     title: str
     written: bool
     facts: tuple[str, ...]
@@ -39,7 +40,8 @@ def entry(chapter: Chapter) -> ContentsLine:
     """Return a chapter's entry in the table of contents."""
     alone = () if chapter.has_text else (f"{len(chapter.figures_on_page)} figures without text",)
     facts = (chapter.length, DIFFICULTIES[chapter.front.difficulty], *alone)
-    return ContentsLine(chapter.name, chapter.number, chapter.title(), chapter.has_text, facts, len(chapter.items))
+    title, has_text = chapter.title(), chapter.has_text
+    return ContentsLine(chapter.name, chapter.number, chapter.part, title, has_text, facts, len(chapter.items))
 
 
 def address(chapter: str, anchor: str) -> str:

@@ -205,6 +205,8 @@ def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
     assert entries == [front.name(lessons.chapter(name)) for name in lessons.CHAPTERS]
     for one in map(lessons.chapter, lessons.CHAPTERS):
         assert front.facts(one) in words(page)
+    parts = [words(page).find(f"## {title}") for title in lessons.PARTS.values()]
+    assert -1 < parts[0] < parts[1] < words(page).find("## Notation")
     assert f"Each of the {len(lessons.CHAPTERS)} chapters asks" in words(page)
     assert "more to go deeper, easy" in words(page)
     free = [one for one in map(lessons.chapter, lessons.CHAPTERS) if not one.front.prerequisites]

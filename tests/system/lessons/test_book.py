@@ -114,6 +114,17 @@ def test_no_anchor_stands_twice_in_a_page(pages):
         assert len(page.ids) == len(set(page.ids)), (name, {i for i in page.ids if page.ids.count(i) > 1})
 
 
+@pytest.mark.parametrize("name", ["index.html", "paper.html", "gossip.html"])
+def test_the_contents_list_the_chapters_of_each_part_below_its_title(name, site):
+    html = (site / name).read_text("utf-8")
+    at = 0
+    for one in map(lessons.chapter, lessons.CHAPTERS):
+        if one.name in lessons.PARTS:
+            at = html.index(f">{lessons.PARTS[one.name]}</", at)
+        at = html.index(one.title(), at)
+    assert html.count("<ol") == html.count("</ol>")
+
+
 @pytest.mark.parametrize("name", lessons.CHAPTERS)
 def test_every_figure_question_and_formula_of_a_chapter_is_in_its_page(name, site, pages):
     chapter, page = lessons.chapter(name), pages[f"{name}.html"]

@@ -53,6 +53,7 @@ def test_chapters_are_listed_in_order_in_80_columns(command):
     for one in map(lessons.chapter, lessons.CHAPTERS):
         deeper = f" {one.minutes_folded} deeper" if one.minutes_folded else ""
         assert f"{one.number} {one.name} " in lines and f" {one.minutes}{deeper} " in lines
+    assert [lines.count(title) for title in lessons.PARTS.values()] == [1] * len(lessons.PARTS)
     every = command("list", "--figures").output
     assert "more_machines" in every and "What keeps nearest neighbours together?" in every
 

@@ -20,6 +20,15 @@ def test_a_chapter_says_what_it_asks_and_what_one_can_do_afterwards(name):
     assert chapter.number == lessons.CHAPTERS.index(name) + 1 and chapter.minutes > 0
 
 
+def test_parts_begin_with_chapters_and_the_first_with_the_book(draft):
+    assert [*lessons.PARTS] == [name for name in lessons.CHAPTERS if name in lessons.PARTS]
+    assert next(iter(lessons.PARTS)) == lessons.CHAPTERS[0]
+    titles = [lessons.chapter(name).part for name in lessons.CHAPTERS]
+    assert list(dict.fromkeys(titles)) == [*lessons.PARTS.values()] and titles == sorted(titles, key=titles.index)
+    assert lessons.chapter("choosing").part != lessons.chapter("fully_sharded").part
+    assert Chapter(lessons.chapter(draft).folder.parent / "template").part == "", "it is not registered"
+
+
 SHORT = "sgd", "collectives", "stragglers", "shared_memory", "pipelined_backprop", "decoupled", "choosing"
 
 
