@@ -43,7 +43,7 @@ ALONE = Assignment(
         "one machine trains less than 50,000 samples per second": lambda rows: all(
             row["samples_per_second"] < 5e4 for row in rows
         ),
-        "and its loss keeps falling from 48 steps to 192": lambda rows: (
+        "one machine's loss keeps falling from 48 steps to 192": lambda rows: (
             value(rows, "held_out_loss", steps=192) < value(rows, "held_out_loss", steps=48)
         ),
     },

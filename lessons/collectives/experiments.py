@@ -107,7 +107,7 @@ DRAWN = (*CLOSED, "double_tree")
             [row["recursive_doubling"] < row["halving_doubling"] for row in rows]
             == [row["bytes"] < HALVING for row in rows]
         ),
-        "and the ring overtakes recursive doubling at 206 kB": lambda rows: (
+        "the ring overtakes recursive doubling at 206 kB": lambda rows: (
             [row["recursive_doubling"] < row["ring"] for row in rows] == [row["bytes"] < RING for row in rows]
         ),
         "for a long vector two trees take under 1.25 times the ring's time, one tree over 3 times": lambda rows: (
@@ -163,7 +163,7 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # thei
         "with 128 ranks the ring takes more than 20 times as long as recursive doubling": lambda rows: (
             value(rows, "ring", ranks=128) > 20 * value(rows, "recursive_doubling", ranks=128)
         ),
-        "if every rank serves, it takes over 5 times as long: each starts 254 messages": lambda rows: (
+        "if every rank serves, a sum takes over 5 times as long: each rank starts 254 messages": lambda rows: (
             value(rows, "everybody serves", ranks=128) > 5 * value(rows, "recursive_doubling", ranks=128)
         ),
     },
@@ -231,7 +231,7 @@ MODEL = 1 << 20  # bytes
         "if every worker serves a piece, a sum takes the ring's time minus 2N - 4 latencies": lambda rows: all(
             abs(row["ring"] - row["everybody serves"] - MS * (2 * row["workers"] - 4) * ALPHA) < 1e-6 for row in rows
         ),
-        "unless all begin with the same server: then contention for its port costs over 40 % more": lambda rows: (
+        "if all begin with the same server, contention for its port costs over 40 % more": lambda rows: (
             rows[-1]["all at once"] > 1.4 * rows[-1]["everybody serves"]
         ),
         "with every message sent, all three take exactly as long as their formulas say": lambda rows: all(

@@ -68,7 +68,7 @@ def who_updates(run):
             abs(row["kB of Adam, zero1"] * row["ranks"] / row["kB of Adam, sync_sgd"] - 1) < 0.01 for row in rows
         ),
         "the bytes on the wire stay the same": lambda rows: column(rows, "MB, zero1") == column(rows, "MB, sync_sgd"),
-        "and the model is bit-identical": lambda rows: all(row["same model"] for row in rows),
+        "the model is bit-identical": lambda rows: all(row["same model"] for row in rows),
     },
     look=Look("ranks", ("kB of Adam, sync_sgd", "kB of Adam, zero1"), log="xy", title="kB of Adam's moments on a rank"),
 )
@@ -216,7 +216,7 @@ def accumulated_and_scaled(run):
         "with two pieces Muon's step is off by more than a tenth of its length": lambda rows: (
             value(rows, "Muon", pieces=2) > 10
         ),
-        "and the error grows with the number of pieces": lambda rows: is_rising(column(rows, "Muon")),
+        "Muon's error grows with the number of pieces": lambda rows: is_rising(column(rows, "Muon")),
     },
     look=Look(
         "pieces", ("Adam", "Muon"), log="x", title="distance from the whole matrix's step, percent of its length"

@@ -28,7 +28,9 @@ ENOUGH_TOKENS = Assignment(
         "sixteen times the tokens take less than six times as long": lambda rows: (
             ratio(rows, "seconds", batch=(32, 2)) < 6
         ),
-        "and ranks wait for a smaller share of the time": lambda rows: ratio(rows, "share_wait", batch=(32, 2)) < 0.5,
+        "with more tokens, ranks wait for a smaller share of the time": lambda rows: (
+            ratio(rows, "share_wait", batch=(32, 2)) < 0.5
+        ),
     },
 )
 COPIES = Assignment(
@@ -39,6 +41,6 @@ COPIES = Assignment(
         "a copy per node takes less than a third of the time of one copy": lambda rows: (
             ratio(rows, "seconds", groups=(2, 1)) < 1 / 3
         ),
-        "and more memory": lambda rows: ratio(rows, "memory", groups=(2, 1)) > 1,
+        "a copy per node takes more memory": lambda rows: ratio(rows, "memory", groups=(2, 1)) > 1,
     },
 )

@@ -67,7 +67,7 @@ GROW = Assignment(
             for row, share in ((rows[1], 0.53), (rows[2], 0.28))
             for name in ("updates", "bytes")
         ),
-        "and all end at the same loss, within a third": lambda rows: (
+        "all end at the same loss, within a third": lambda rows: (
             max(column(rows, "held_out_loss")) < 1.34 * min(column(rows, "held_out_loss"))
         ),
     },

@@ -231,7 +231,7 @@ SAMPLES = 128
             > 1.5 * value(rows, "ms", tensor=node, **{"ranks per node": node})
             for node in (2, 4)
         ),
-        "because at least about twice as many bytes pass between the nodes": lambda rows: all(
+        "at least about twice as many bytes then pass between the nodes": lambda rows: all(
             value(rows, "MB between nodes", tensor=2 * node, **{"ranks per node": node})
             > 1.9 * value(rows, "MB between nodes", tensor=node, **{"ranks per node": node})
             for node in (2, 4)
@@ -290,10 +290,10 @@ def step_on_nodes(run, node, tensor, batch=4):
         "memory: with P ranks the fullest one holds little more than 1/P of the whole": lambda rows: all(
             1 <= row["memory"] * row["ranks"] < 1.06 for row in rows
         ),
-        "but no time is saved: more ranks take longer, and eight 10 to 30 % longer than one": lambda rows: (
+        "no time is saved: more ranks take longer, and eight 10 to 30 % longer than one": lambda rows: (
             column(rows, "step") == sorted(column(rows, "step")) and 1.1 < rows[-1]["step"] < 1.3
         ),
-        "because one of them computes while all others wait": lambda rows: all(
+        "one rank computes while all others wait": lambda rows: all(
             0.8 < row["busy"] * row["ranks"] < 1.01 for row in rows
         ),
     },
@@ -575,7 +575,7 @@ EXCHANGES = {"ring": (6, -4, 0), "gather": (4, -4, 0), "ulysses": (0, 8, -8)}
                 and 1.5 < ratio(rows, "kB sent", exchange=("ring", "gather"), ranks=8) < 1.6
             )
         ),
-        "nevertheless the ring is faster than the all-gather with eight ranks": lambda rows: (
+        "with eight ranks the ring is nevertheless faster than the all-gather": lambda rows: (
             ratio(rows, "ms", exchange=("ring", "gather"), ranks=8) < 0.95
         ),
     },
@@ -622,7 +622,9 @@ def late_mean(done, quantity):
         "the largest balance loss brings the busiest expert from over 1.6 times an equal share to under 1.6": (
             lambda rows: value(rows, "busiest expert", balance=0.1) < 1.6 < value(rows, "busiest expert", balance=0)
         ),
-        "and ranks wait for less than four fifths as long": lambda rows: ratio(rows, "waiting", balance=(0.1, 0)) < 0.8,
+        "with the largest balance loss, ranks wait less than four fifths as long": lambda rows: (
+            ratio(rows, "waiting", balance=(0.1, 0)) < 0.8
+        ),
     },
     look=Look("balance", ("waiting",), kind="bar", title="percent of the time that ranks wait"),
 )
@@ -645,7 +647,9 @@ def popular_experts(run):
         "with room for twice an equal share less than a quarter as many tokens are dropped as with no room to spare": (
             lambda rows: ratio(rows, "dropped", capacity=(2, 1)) < 0.25
         ),
-        "but ranks wait longer": lambda rows: ratio(rows, "waiting", capacity=(2, 1)) > 1.1,
+        "with room for twice an equal share ranks wait longer": lambda rows: (
+            ratio(rows, "waiting", capacity=(2, 1)) > 1.1
+        ),
     },
     look=Look("capacity", ("dropped", "waiting"), kind="bar", title="percent of tokens dropped, and of time waited"),
 )

@@ -48,7 +48,7 @@ WEIGH = Assignment(
     paired=True,
     note=("bytes",),
     claims={
-        "eight samples send least with one group, 1,024 with eight": lambda rows: (
+        "a batch of eight sends least with one group, a batch of 1,024 with eight groups": lambda rows: (
             min(rows[:4], key=lambda row: row["bytes"])["groups"] == 1
             and min(rows[4:], key=lambda row: row["bytes"])["groups"] == 8
         ),

@@ -51,9 +51,7 @@ BANDWIDTHS = 3e7, 1e8, 3e8, 1e9, 1.7e9, 3e9, 1e10
         "overlap gains most where the all-reduce takes about as long as back-propagation": lambda rows: (
             0.4 < max(rows, key=lambda row: row["gain"])["sum/compute"] < 1
         ),
-        "even there the forward pass hides nothing: the gain is below 5/3": lambda rows: (
-            max(column(rows, "gain")) < 5 / 3
-        ),
+        "the forward pass hides nothing, so the gain stays below 5/3": lambda rows: max(column(rows, "gain")) < 5 / 3,
     },
     look=Look("sum/compute", ("gain",), log="x", title="times as fast as without overlap"),
 )
@@ -90,7 +88,9 @@ BUCKET = 131_072  # bytes
         "with 20 us of latency, layer by layer takes over 1.3 times as long as no overlap": lambda rows: (
             rows[-1]["by layer"] > 1.3 * rows[-1]["no overlap"]
         ),
-        "since every layer pays the latency again": lambda rows: rise(rows, "by layer") > 10 * rise(rows, "no overlap"),
+        "layer by layer, every layer pays the latency again": lambda rows: (
+            rise(rows, "by layer") > 10 * rise(rows, "no overlap")
+        ),
         "with latency, buckets are faster than both": lambda rows: all(
             row["in buckets"] < min(row["by layer"], row["no overlap"]) for row in rows[1:]
         ),
@@ -263,7 +263,7 @@ def delay_gain(run):
         "a delay of one step halves that rate": lambda rows: (
             abs(2 * value(rows, "largest step", delay=1) / value(rows, "largest step", delay=0) - 1) < 0.03
         ),
-        "every further step shrinks it": lambda rows: (
+        "every further step of delay lowers that rate": lambda rows: (
             column(rows, "largest step") == sorted(column(rows, "largest step"), reverse=True)
         ),
     },

@@ -17,7 +17,7 @@ HIDE = Assignment(
         "layer by layer gains most in the middle, over 1.3 times": lambda rows: (
             _gain(rows, 1.7e9) > max(1.3, _gain(rows, 1e8), _gain(rows, 1e10))
         ),
-        "and less than 1.1 times on the slowest network": lambda rows: _gain(rows, 1e8) < 1.1,
+        "layer by layer gains less than 1.1 times on the slowest network": lambda rows: _gain(rows, 1e8) < 1.1,
     },
 )
 CUT = Assignment(
@@ -62,7 +62,9 @@ LATE = Assignment(
         "at the smallest rate a delay of three raises the loss by under a twentieth": lambda rows: (
             _lost(rows, 3, 0.05) < 1.05
         ),
-        "at the largest rate by over a quarter": lambda rows: _lost(rows, 3, 0.2) > 1.25,
+        "at the largest rate a delay of three raises the loss by over a quarter": lambda rows: (
+            _lost(rows, 3, 0.2) > 1.25
+        ),
     },
 )
 

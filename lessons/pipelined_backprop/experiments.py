@@ -346,7 +346,7 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
         "each at its best rate and momentum, half as late, they end lower than one machine": lambda rows: (
             _after(rows, "half as late") < 0.8 * _after(rows, "one machine")
         ),
-        "half as late and with a rate each, at under two thirds of one machine's loss": lambda rows: (
+        "half as late and with a rate each, they end at under two thirds of one machine's loss": lambda rows: (
             _after(rows, "both") < 2 / 3 * _after(rows, "one machine")
         ),
         "eight that wait, as in GPipe, end under half as high as those that never do, with one rate": lambda rows: (

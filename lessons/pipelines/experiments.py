@@ -34,13 +34,13 @@ def speed(done):
     source="Huang et al., 2019, figure 2b; Harlap et al., 2018, figure 3",
     claims={
         "no speed: eight machines train as fast as one": lambda rows: all(0.95 < row["speed"] < 1.05 for row in rows),
-        "because only one machine works at a time": lambda rows: all(
+        "only one machine works at a time": lambda rows: all(
             abs(row["idle"] - (1 - 1 / row["machines"])) < 0.01 for row in rows
         ),
-        "but each holds only a part of the model": lambda rows: all(
+        "each machine holds only a part of the model": lambda rows: all(
             row["weights"] < 1.2 * rows[0]["weights"] / row["machines"] for row in rows
         ),
-        "and the model learned is bit-identical": lambda rows: len(set(column(rows, "loss"))) == 1,
+        "the model learned is bit-identical": lambda rows: len(set(column(rows, "loss"))) == 1,
     },
     look=Look("machines", ("speed",), theory=("ideal",), log="xy", title="times as fast as one machine"),
 )
@@ -183,13 +183,13 @@ FAT = "64,64,64,64,64,128,128,64,64,64,64"  # twelve layers; the seventh is a qu
         "equal stages come within a tenth of K M / (M + K - 1)": lambda rows: all(
             0.9 < row["alike"] / row["K M / (M+K-1)"] <= 1.01 for row in rows
         ),
-        "so does the paper's Transformer, whose layers are all the same": lambda rows: all(
+        "the paper's Transformer, whose layers are all the same, comes as close": lambda rows: all(
             0.9 < row["Transformer"] / row["K M / (M+K-1)"] < 1 for row in rows
         ),
         "if one layer is a quarter of the work, eight machines are worth less than four": lambda rows: (
             value(rows, "one fat layer", machines=8) < 4
         ),
-        "as with the paper's AmoebaNet, whose cells differ": lambda rows: (
+        "the paper's AmoebaNet, whose cells differ, is worth less than four machines, too": lambda rows: (
             abs(value(rows, "one fat layer", machines=8) / value(rows, "AmoebaNet", machines=8) - 1) < 0.1
         ),
         "a pipeline is as fast as M work / (work + (M-1) slowest) machines without a bubble": lambda rows: all(

@@ -86,7 +86,9 @@ def shares_of_a_batch(run):
         "if one is 30 times slower, portions of an eighth of a share save three quarters of the time": lambda rows: (
             ratio(rows, "no backups", images=(180, 23), slowed=30) > 4
         ),
-        "but the smallest are not the fastest": lambda rows: ratio(rows, "no backups", images=(6, 12), slowed=30) > 1.2,
+        "the smallest portions are not the fastest": lambda rows: (
+            ratio(rows, "no backups", images=(6, 12), slowed=30) > 1.2
+        ),
         "with backups any size takes less than a third of the time of one equal share without": lambda rows: all(
             3 * value(rows, "backups", images=n, slowed=30) < value(rows, "no backups", images=180, slowed=30)
             for n in SIZES
@@ -173,10 +175,12 @@ def bytes_of_a_pass(run):
         "what the worker had not handed in is recomputed, and nothing else": lambda rows: all(
             row["again"] == row["not handed in"] for row in rows
         ),
-        "so the less often it hands in, the more is lost": lambda rows: (
+        "the less often a worker hands in its sum, the more is lost": lambda rows: (
             (np.diff(column(rows, "again")) >= 0).all() and column(rows, "again")[-1] >= 6
         ),
-        "and the more often it hands in, the more bytes move": lambda rows: is_falling(column(rows, "megabytes")),
+        "the more often a worker hands in its sum, the more bytes move": lambda rows: is_falling(
+            column(rows, "megabytes")
+        ),
     },
     look=Look("hands in every", ("not handed in", "again"), kind="bar", title="portions"),
 )
@@ -220,13 +224,13 @@ def what_is_lost(run):
         "ten end lower than three": lambda rows: (
             value(rows, "f after 40 steps", memory=10) < value(rows, "f after 40 steps", memory=3)
         ),
-        "and with a memory the line search needs over 20 % fewer passes": lambda rows: (
+        "with a memory the line search needs over 20 % fewer passes": lambda rows: (
             max(column(rows, "passes")[1:]) < 0.8 * rows[0]["passes"]
         ),
         "each step remembered takes about four more commands from the coordinator": lambda rows: (
             3.5 < (rows[-1]["commands"] - rows[0]["commands"]) / 10 < 5.5
         ),
-        "so on a network a memory of ten takes over 1.3 times as long, though fewer bytes move": lambda rows: (
+        "on a network a memory of ten takes over 1.3 times as long, though fewer bytes move": lambda rows: (
             ratio(rows, "milliseconds", memory=(10, 0)) > 1.3
             and value(rows, "megabytes", memory=10) < value(rows, "megabytes", memory=0)
         ),
@@ -289,10 +293,10 @@ def _batch_passes(done):
         "on digits SGD is ahead throughout": lambda rows: all(
             row["SGD"] < 0.9 * row["L-BFGS"] for row in rows if row["problem"] == "digits"
         ),
-        "on the bowl it is ahead for the first 8 passes": lambda rows: all(
+        "on the bowl SGD is ahead for the first 8 passes": lambda rows: all(
             row["SGD"] < row["L-BFGS"] for row in rows if row["problem"] == "bowl" and row["passes"] <= 8
         ),
-        "until noise stops SGD: after 64 passes L-BFGS is more than ten times lower": lambda rows: (
+        "on the bowl noise stops SGD: after 64 passes L-BFGS is more than ten times lower": lambda rows: (
             value(rows, "L-BFGS", problem="bowl", passes=64) < value(rows, "SGD", problem="bowl", passes=64) / 10
         ),
         "the same steps without a memory are behind both from 8 to 32 passes": lambda rows: all(

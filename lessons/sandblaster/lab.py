@@ -49,7 +49,7 @@ HANDED_IN = Assignment(
     claims={
         "what has been handed in is not computed again": lambda rows: value(rows, "samples", every=1) == FIVE_PASSES,
         "the less often a worker hands in, the more is computed again": lambda rows: is_rising(column(rows, "samples")),
-        "and the less is sent": lambda rows: ratio(rows, "bytes", every=(1, 16)) > 4,
+        "the less often a worker hands in, the less is sent": lambda rows: ratio(rows, "bytes", every=(1, 16)) > 4,
     },
 )
 STEPS = (4, 8, 16, 32)

@@ -12,7 +12,7 @@ LOCK = Assignment(
         "with a lock sixteen threads are hardly faster than one": lambda rows: (
             ratio(rows, "samples_per_second", locked=True, workers=(16, 1)) < 1.3
         ),
-        "without, over eight times as fast": lambda rows: (
+        "without a lock sixteen threads are over eight times as fast as one": lambda rows: (
             ratio(rows, "samples_per_second", locked=False, workers=(16, 1)) > 8
         ),
     },
@@ -36,6 +36,8 @@ BOWL = Assignment(
         "without atomic additions eight threads end over a quarter above one": lambda rows: (
             ratio(rows, "held_out_loss", atomic=False, workers=(8, 1)) > 1.25
         ),
-        "with them, within 5 %": lambda rows: abs(ratio(rows, "held_out_loss", atomic=True, workers=(8, 1)) - 1) < 0.05,
+        "with atomic additions eight threads end within 5 % of one": lambda rows: (
+            abs(ratio(rows, "held_out_loss", atomic=True, workers=(8, 1)) - 1) < 0.05
+        ),
     },
 )  # fmt: skip

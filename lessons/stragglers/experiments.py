@@ -272,7 +272,7 @@ def a_hundred_machines(run):
         "the noise scale grows to more than three times what it was": lambda rows: (
             column(rows, "noise scale")[-1] > 3 * column(rows, "noise scale")[0]
         ),
-        "because the true gradient fades faster than its noise": lambda rows: (
+        "the true gradient fades faster than its noise": lambda rows: (
             rows[-1]["signal"] / rows[0]["signal"] < rows[-1]["noise"] / rows[0]["noise"] < 1
         ),
     },

@@ -12,7 +12,7 @@ MORE_WORKERS = Assignment(
     note=("samples_per_second",),
     claims={
         "on quiet machines 32 workers do more than 20 times the work of one": lambda rows: _gain(rows, "none") > 20,
-        "in the cloud less, and with exponential times less than 10": lambda rows: (
+        "in the cloud 32 workers do less, and with exponential times less than 10 times the work of one": lambda rows: (
             _gain(rows, "none") > _gain(rows, "cloud") > _gain(rows, "noisy cloud") > 10 > _gain(rows, "exponential")
         ),
     },
@@ -55,7 +55,7 @@ DO_WITHOUT = Assignment(
         "after the same time one or two backups have the best model": lambda rows: (
             min(column(rows, "held_out_loss")[1:3]) == min(column(rows, "held_out_loss"))
         ),
-        "and eight of 16 a worse one than none, though they take 1.5 times as many steps": lambda rows: (
+        "eight backups of 16 have a worse one than none, though they take 1.5 times as many steps": lambda rows: (
             rows[-1]["held_out_loss"] > rows[0]["held_out_loss"] and rows[-1]["updates"] > 1.5 * rows[0]["updates"]
         ),
     },

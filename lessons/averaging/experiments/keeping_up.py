@@ -59,7 +59,7 @@ RATES = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
         "averaging keeps gaining up to a rate of 1": lambda rows: (
             ratio(rows, "loss", method="averaging", rate=(1.0, 0.25)) < 0.8
         ),
-        "yet averaging at its own best rate still ends above one worker at its best": lambda rows: (
+        "averaging at its own best rate still ends above one worker at its best": lambda rows: (
             min(column(rows, "loss", method="averaging")) > min(column(rows, "loss", method="one worker"))
         ),
         "block momentum ends below the best average, at a rate that suits one worker": lambda rows: (

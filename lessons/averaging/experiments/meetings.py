@@ -19,7 +19,7 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
             < value(rows, "training loss", period=64)
             < value(rows, "training loss", period=1) + 0.1
         ),
-        "the held-out loss does not": lambda rows: (
+        "the held-out loss does not rise": lambda rows: (
             max(column(rows, "held-out loss")) < 1.05 * value(rows, "held-out loss", period=1)
         ),
     },

@@ -23,7 +23,7 @@ BLOCKS = {
         "in the form of the code they get 31 times as far": lambda rows: (
             abs(value(rows, "gain", form="nesterov_code") - 31) < 0.2
         ),
-        "so the code overshoots an optimum farther than the form it is meant to implement": lambda rows: (
+        "the code overshoots an optimum farther than the form it is meant to implement": lambda rows: (
             ratio(rows, "overshoot", form=("nesterov_code", "nesterov")) > 1.5
         ),
         "Nesterov's form overshoots least": lambda rows: (
@@ -68,7 +68,7 @@ def _distances(done):
         "down a narrow valley both get farther than local SGD": lambda rows: all(
             ratio(rows, "progress", method=(method, "local SGD"), rate=1.0) > 1.2 for method in ("SlowMo", "DiLoCo")
         ),
-        "and farther than local SGD at a larger rate, at which it is about to diverge": lambda rows: all(
+        "both get farther than local SGD at a larger rate, at which it is about to diverge": lambda rows: all(
             value(rows, "progress", method=method, rate=1.0) > value(rows, "progress", method="local SGD", rate=1.95)
             for method in ("SlowMo", "DiLoCo")
         ),

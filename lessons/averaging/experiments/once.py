@@ -59,10 +59,10 @@ def once_averaged(run, workers):
         "between networks with one start the loss is nowhere higher than at the worse end": lambda rows: (
             max(column(rows, "loss", starts="the same")) <= max(_ends(rows, "the same")) * 1.01
         ),
-        "and their mean is better than the two are on average": lambda rows: (
+        "the mean of two networks with one start is better than the two are on average": lambda rows: (
             value(rows, "loss", starts="the same", along=0.5) < np.mean(_ends(rows, "the same"))
         ),
-        "halfway between networks from different starts it is over 1.8 times as high": lambda rows: (
+        "halfway between networks from different starts the loss is over 1.8 times as high": lambda rows: (
             value(rows, "loss", starts="different", along=0.5) > 1.8 * max(_ends(rows, "different"))
         ),
     },
@@ -94,7 +94,7 @@ def two_starts(run):
         "after 6,400 steps the mean lowers the loss by a smaller share": lambda rows: (
             _saved(rows, steps=6400) < _saved(rows, steps=800)
         ),
-        "they move farther apart": lambda rows: is_rising(column(rows, "apart")),
+        "the networks move farther apart": lambda rows: is_rising(column(rows, "apart")),
     },
     look=Look("steps", ("ends", "mean"), log="x", title="held-out loss"),
 )

@@ -46,7 +46,7 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
         "all three send the same bytes as ours, within 1 %": lambda rows: all(
             abs(_torch_to_ours(rows, SENT, name) - 1) < 0.01 for name in LIBRARY
         ),
-        "and hold the same bytes of weights, gradients and Adam's moments, within 1 %": lambda rows: all(
+        "all three hold the same bytes of weights, gradients and Adam's moments, within 1 %": lambda rows: all(
             abs(_torch_to_ours(rows, STATES, name) - 1) < 0.01 for name in LIBRARY
         ),
         "DDP and the pipeline take the same time, within 5 %": lambda rows: all(
@@ -55,7 +55,7 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
         "FSDP2 fetches the next layer while it computes, which saves over a fifth of our ZeRO-3's time": lambda rows: (
             _torch_to_ours(rows, TIME, "ZeRO-3") < 0.8
         ),
-        "as much as a formula with prefetching predicts, within 5 %": lambda rows: (
+        "FSDP2 takes as long as a formula with prefetching predicts, within 5 %": lambda rows: (
             abs(_torch_to_ours(rows, TIME, "ZeRO-3", "formula") - 1) < 0.05
         ),
         "the pipeline's formula fails for torch's, too: links are slower than stages": lambda rows: (

@@ -17,7 +17,7 @@ from lessons.gossip.experiments import BOWL
             is_rising([row["gap"] for row in rows if row["graph"] != "star"])
             and is_falling([row["apart"] for row in rows if row["graph"] != "star"])
         ),
-        "except the star: its gap is larger than the ring's, yet its workers are farthest apart": lambda rows: (
+        "the star is the exception: a larger gap than the ring's, but the workers are farthest apart": lambda rows: (
             value(rows, "gap", graph="star") > value(rows, "gap", graph="ring")
             and value(rows, "apart", graph="star") == max(column(rows, "apart"))
         ),

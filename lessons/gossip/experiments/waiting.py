@@ -127,7 +127,7 @@ ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "lea
         "without a barrier, a slow worker that asks costs little more than its own work": lambda rows: all(
             row["mini-batches"] > 87 for row in rows if row["method"] == "AD-PSGD, slow one asks"
         ),
-        "even if it is 100 times slower, the loss after the same time is less than 15 % higher": lambda rows: (
+        "even with a worker 100 times slower, the loss after the same time is less than 15 % higher": lambda rows: (
             ratio(rows, "loss", method="AD-PSGD, slow one asks", slowed=(100, 1)) < 1.15
         ),
         "a slow worker that asks holds up nobody; one that answers holds up its two neighbours": lambda rows: all(
@@ -200,7 +200,7 @@ GOES_ON = ("GossipGraD", "push-sum", "AD-PSGD")
         "the workers that are left take all their steps": lambda rows: all(
             value(rows, "mini-batches", method=method) > 7 * 100 for method in GOES_ON
         ),
-        "and their loss is less than a tenth higher than without a failure": lambda rows: all(
+        "the loss of these workers is less than a tenth higher than without a failure": lambda rows: all(
             value(rows, "loss", method=method) < 1.1 * value(rows, "loss if not", method=method) for method in GOES_ON
         ),
         "with GossipGraD and push-sum the mean squared distance is less than 3 times as large": lambda rows: all(

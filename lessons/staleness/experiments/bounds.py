@@ -21,10 +21,10 @@ READER = {"hidden": "32", "batch": 16}
         "if their times differ a little, no bound is twice as fast as another": lambda rows: (
             max(column(rows, "time", times="nearly alike")) < 2 * min(column(rows, "time", times="nearly alike"))
         ),
-        "though with the loosest bound they wait for less than a fifth as long": lambda rows: (
+        "if their times differ a little, workers wait less than a fifth as long with the loosest bound": lambda rows: (
             ratio(rows, "waiting", times="nearly alike", bound=(0, 16)) > 5
         ),
-        "if they differ much, no: not waiting is more than twice as fast": lambda rows: (
+        "if their times differ a lot, not waiting is more than twice as fast": lambda rows: (
             ratio(rows, "time", times="exponential", bound=(0, 16)) > 2
         ),
         "a looser bound never makes them wait longer": lambda rows: all(

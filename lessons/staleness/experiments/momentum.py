@@ -14,7 +14,7 @@ from lessons.staleness.experiments import BOWL, TIMES, end_loss, slow
         "with exponential times the mean path is that of a momentum 1 - 1/N": lambda rows: all(
             abs(row["momentum"] - (1 - 1 / row["workers"])) < 0.03 for row in rows if row["times"] == "exponential"
         ),
-        "and of a rate of about lr/N": lambda rows: all(
+        "with exponential times the rate of that path is about lr/N": lambda rows: all(
             abs(row["N rate / lr"] - 1) < 0.3 for row in rows if row["times"] == "exponential"
         ),
         "that recursion predicts the path": lambda rows: all(

@@ -88,7 +88,7 @@ def too_many_workers(run):
         "updates continue at (N-1)/N of their former rate": lambda rows: all(
             abs(row["kept"] - (1 - 1 / row["workers"])) < 0.03 for row in rows
         ),
-        "and the loss keeps falling": lambda rows: all(row["loss in the end"] < 0.9 * row["loss then"] for row in rows),
+        "the loss keeps falling": lambda rows: all(row["loss in the end"] < 0.9 * row["loss then"] for row in rows),
     },
     look=Look("workers", ("kept",), "method", kind="bar", title="updates a second, as a fraction of those before"),
 )
