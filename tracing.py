@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 KINDS = ("compute", "update", "communicate", "wait", "idle")
-"""What a rank can be doing, in this order: running forward and backward passes; running optimiser, averaging
+"""What a rank can be doing, in this order: running forward and backward passes; running optimizer, averaging
 and compression kernels; transferring a message it needs now; blocked because another rank is not ready; stopped, i.e.
 paused or lost. Each kind has the same colour in every chart."""
 

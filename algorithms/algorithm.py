@@ -58,7 +58,7 @@ class Split(NamedTuple):
 
 
 def all_on_each(workers: int, s: Any) -> Split:
-    """Every worker has the whole model, its gradient and the optimiser's state."""
+    """Every worker has the whole model, its gradient and the optimizer's state."""
     return Split(1, 1, 1)
 
 

@@ -1,9 +1,9 @@
-"""The memory of a rank's model states by ZeRO stage: parameters, gradients and optimiser state.
+"""The memory of a rank's model states by ZeRO stage: parameters, gradients and optimizer state.
 
-With d parameters, N ranks, and w, g and s bytes per parameter for its weight, its gradient and its optimiser state:
+With d parameters, N ranks, and w, g and s bytes per parameter for its weight, its gradient and its optimizer state:
 
     stage 0   everything is replicated      d (w + g + s)
-    stage 1   optimiser state is sharded    d (w + g + s/N)           at most (w + g + s) / (w + g) times less
+    stage 1   optimizer state is sharded    d (w + g + s/N)           at most (w + g + s) / (w + g) times less
     stage 2   and gradients                 d (w + (g + s)/N)
     stage 3   and parameters                d (w + g + s)/N           N times less, but 1.5 times the traffic
 
@@ -23,7 +23,7 @@ class Recipe(NamedTuple):
 
     weights: int
     gradients: int
-    state: int  # of the optimiser, including its own copy of the weights, if it has one
+    state: int  # of the optimizer, including its own copy of the weights, if it has one
 
 
 RECIPES: dict[str, Recipe] = {

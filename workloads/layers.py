@@ -2,7 +2,7 @@
 
     forward(parts, x)                -> (y, saved)       saved: what backward needs of this pass
     backward_input(parts, saved, dy) -> (dx, pending)    B: the layer before waits for it
-    backward_weights(gradients, pending)                 W: only the optimiser waits for it
+    backward_weights(gradients, pending)                 W: only the optimizer waits for it
     add_weights(gradients, pending)                      the same, added to gradients of other samples
     evaluate(parts, x, statistics)   -> y                in evaluation: like forward, unless a layer overrides it
 

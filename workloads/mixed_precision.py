@@ -1,6 +1,6 @@
 """Mixed precision: a model that computes in 16 bits, for weights that are kept and updated in float32.
 
-The vector w of an algorithm, its optimiser's state and what it sends are float32: the master weights. A layer computes
+The vector w of an algorithm, its optimizer's state and what it sends are float32: the master weights. A layer computes
 as on tensor cores, which multiply 16-bit numbers and add in float32:
 
     forward            reads its weights rounded to 16 bits; y, and what is saved for backward, are rounded

@@ -289,7 +289,7 @@ class Task:
         """Set the number of bytes of `kind` (one of `tracing.HELD`) that this rank holds.
 
         Raise OutOfMemory if the total exceeds the rank's memory. Computing a gradient already records parameters,
-        gradients and activations; optimisers record their state, and `kernels.keep` its argument. In mixed precision,
+        gradients and activations; optimizers record their state, and `kernels.keep` its argument. In mixed precision,
         the 16-bit copy with which a training rank computes is added to its parameters.
         """
         self.recorder.holds(kind, self._with_copies(nbytes) if kind == "parameters" else nbytes)

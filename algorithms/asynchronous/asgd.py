@@ -22,7 +22,7 @@ SERVER = 0
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size of each gradient", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of the server")
+    update: Rule = knob("sgd", "optimizer of the server")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

@@ -39,7 +39,7 @@ class Settings(Knobs):
     quorum: int = knob(1, "pushes that are applied before any of them is answered", ge=1, le=4096, unit="pushes")
     weigh: bool = knob(False, "divide a push by the root of 1 + its staleness")
     dynamic: bool = knob(False, "give slow workers shorter periods, so that all push equally often")
-    update: Rule = knob("adam", "inner optimiser")
+    update: Rule = knob("adam", "inner optimizer")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

@@ -35,7 +35,7 @@ FETCH = BEGIN = ()  # messages without content
 
 class Settings(Knobs):
     learning_rate: float = knob(0.02, "step size; with adagrad, of each weight's first step", gt=0, le=1000)
-    update: Literal["adagrad", "sgd"] = knob("adagrad", "optimiser a server applies to a push")
+    update: Literal["adagrad", "sgd"] = knob("adagrad", "optimizer a server applies to a push")
     shards: int = knob(1, "servers that the parameters are sharded over", ge=1, le=256)
     n_push: int = knob(1, "steps between pushes of gradients", ge=1, le=10_000, unit="steps", postpones=True)
     n_fetch: int = knob(1, "steps between fetches of parameters", ge=1, le=10_000, unit="steps", postpones=True)

@@ -40,10 +40,10 @@ class Settings(Knobs):
     block_rate: float = knob(
         1.0, "zeta, step size between blocks; 1 applies the workers' mean displacement as it is", gt=0, le=100
     )
-    update: Rule = knob("sgd", "optimiser of every worker")
+    update: Rule = knob("sgd", "optimizer of every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     state: StatePolicy = knob(
-        "reset", "what the end of a block does to the optimiser's state", unless={"update": ("sgd",)}
+        "reset", "what the end of a block does to the optimizer's state", unless={"update": ("sgd",)}
     )
 
 

@@ -34,7 +34,7 @@ class Settings(Knobs):
     outer_momentum: float = knob(
         0.9, "mu of the outer steps, the fraction of each step carried into the next", ge=0, lt=1
     )
-    update: Rule = knob("adam", "inner optimiser")
+    update: Rule = knob("adam", "inner optimizer")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     weight_decay: float = knob(
         0.0, "fraction of the weights removed per step, as a multiple of the learning rate", ge=0, le=1

@@ -32,7 +32,7 @@ class Settings(Knobs):
     switch: float = knob(
         0.0, "initial epochs in which workers average after every step (post-local SGD)", ge=0, le=10_000, unit="epochs"
     )
-    update: Rule = knob("sgd", "optimiser of every worker")
+    update: Rule = knob("sgd", "optimizer of every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

@@ -25,9 +25,9 @@ EVERY_STEP: dict[str, Any] = {"exactness": "RND", "workers": 4, "to_workers": 4}
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     period: int = knob(10, "local steps between averages", ge=1, le=10_000, unit="steps", postpones=True)
-    update: Rule = knob("sgd", "optimiser of every worker")
+    update: Rule = knob("sgd", "optimizer of every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-    state: StatePolicy = knob("keep", "what averaging does to the optimiser's state", unless={"update": ("sgd",)})
+    state: StatePolicy = knob("keep", "what averaging does to the optimizer's state", unless={"update": ("sgd",)})
 
 
 def worker(comm, task, s=Settings()):

@@ -30,9 +30,9 @@ class Settings(Knobs):
         1.0, "alpha, step size of the slow update; 1 without slow momentum is plain averaging", gt=0, le=100
     )
     slow_momentum: float = knob(0.5, "beta, fraction of the last slow step carried into the next", ge=0, lt=1)
-    update: Rule = knob("sgd", "optimiser of every worker")
+    update: Rule = knob("sgd", "optimizer of every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-    state: StatePolicy = knob("keep", "what a slow step does to the optimiser's state", unless={"update": ("sgd",)})
+    state: StatePolicy = knob("keep", "what a slow step does to the optimizer's state", unless={"update": ("sgd",)})
 
 
 def worker(comm, task, s=Settings()):

@@ -32,7 +32,7 @@ class Settings(Knobs):
     choose: Literal["random", "parts"] = knob(
         "random", "which parameters: drawn again in every step (random), or parts of a permutation in turn"
     )
-    update: Rule = knob("sgd", "optimiser of every worker")
+    update: Rule = knob("sgd", "optimizer of every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

@@ -30,7 +30,7 @@ from algorithms.parts.topology import Topology, mixing, neighbours, same_graph
 
 class Settings(Knobs):
     learning_rate: float = knob(0.02, "step size; the authors use 0.01", gt=0, le=1000)
-    update: Rule = knob("adagrad", "optimiser for a worker's own gradient, and for the sum of its neighbours'")
+    update: Rule = knob("adagrad", "optimizer for a worker's own gradient, and for the sum of its neighbours'")
     topology: Topology = knob("torus", "graph of neighbours whose gradients a worker adds to its own")
     weights: Literal["one", "lazy"] = knob(
         "one", "weights of the gradients: one (1 each) or lazy (a lazy mixing matrix)"

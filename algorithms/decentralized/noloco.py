@@ -32,7 +32,7 @@ class Settings(Knobs):
         0.5, "mu of the outer steps, the fraction of each step carried into the next", ge=0, lt=1
     )
     pull: float = knob(1.0, "gamma, stiffness of the spring to the mean of the pair", ge=0, le=4)
-    update: Rule = knob("adam", "inner optimiser")
+    update: Rule = knob("adam", "inner optimizer")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

@@ -30,7 +30,7 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of every module")
+    update: Rule = knob("sgd", "optimizer of every module")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     weights: Literal["stash", "none"] = knob(
         "stash", "weights a backward pass uses: stash (those of its forward pass) or none (newest)", postpones=True

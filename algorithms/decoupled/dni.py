@@ -26,7 +26,7 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of the modules", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of every module")
+    update: Rule = knob("sgd", "optimizer of every module")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     guess_rate: float = knob(0.03, "learning rate of the synthesisers", gt=0, le=1000)
     guess_layers: int = knob(1, "hidden layers of each gradient-predicting synthesiser; 0 is linear", ge=0, le=8)

@@ -28,7 +28,7 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of every module")
+    update: Rule = knob("sgd", "optimizer of every module")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     first_rate: float = knob(
         1.0, "factor that multiplies the learning rate of the first module; the authors' code uses 2", gt=0, le=100

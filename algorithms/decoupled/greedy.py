@@ -26,7 +26,7 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of modules and classifiers", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of modules and classifiers")
+    update: Rule = knob("sgd", "optimizer of modules and classifiers")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     head_layers: int = knob(1, "hidden layers of each module's auxiliary classifier; 0 is linear", ge=0, le=8)
     head_width: int = knob(

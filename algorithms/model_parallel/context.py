@@ -40,7 +40,7 @@ KEYS, GRADIENTS = 0, 1  # tags of what travels round the ring
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of every rank")
+    update: Rule = knob("sgd", "optimizer of every rank")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     exchange: Literal["ring", "gather", "ulysses"] = knob("ring", "how queries meet the keys of other ranks")
     positions: Positions = knob("zigzag", "which positions of a sequence a rank has")

@@ -26,7 +26,7 @@ from knobs import Refusal
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of every machine, for its units")
+    update: Rule = knob("sgd", "optimizer of every machine, for its units")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     assignment: Literal["in a row", "by turns", "shuffled"] = knob(
         "in a row", "which units of the network a machine holds: in a row, by turns or shuffled"

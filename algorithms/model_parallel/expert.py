@@ -32,7 +32,7 @@ from knobs import Refusal
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of every rank, for its shard")
+    update: Rule = knob("sgd", "optimizer of every rank, for its shard")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

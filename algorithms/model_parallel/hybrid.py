@@ -33,7 +33,7 @@ from kernels.arrays import concatenate, shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of every rank, for its units")
+    update: Rule = knob("sgd", "optimizer of every rank, for its units")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     layout: Literal["data", "model", "hybrid"] = knob(
         "hybrid", "how ranks are grouped: data (one each), model (one for all) or hybrid"

@@ -27,7 +27,7 @@ from knobs import Refusal, multiples
 
 class Settings(Knobs):
     learning_rate: float = knob(0.3, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of every rank, for its shard")
+    update: Rule = knob("sgd", "optimizer of every rank, for its shard")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     tensor: int = knob(2, "T, ranks that share every matrix of a stage", ge=1, le=4096, unit="ranks")
     stages: int = knob(2, "S, pipeline stages the model is cut into", ge=1, le=4096, unit="stages")

@@ -1,1 +1,1 @@
-"""Building blocks of algorithms: optimisers, learning-rate schedules, parts of codecs, topologies, queues."""
+"""Building blocks of algorithms: optimizers, learning-rate schedules, parts of codecs, topologies, queues."""

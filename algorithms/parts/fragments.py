@@ -33,7 +33,7 @@ class FragmentSettings(Knobs):
     outer_momentum: float = knob(
         0.9, "mu of the outer steps, the fraction of each step carried into the next", ge=0, lt=1
     )
-    update: Rule = knob("adam", "inner optimiser")
+    update: Rule = knob("adam", "inner optimizer")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
     @property

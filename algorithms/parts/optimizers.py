@@ -26,7 +26,7 @@ def state_vectors(rule: Rule) -> int:
 
 
 def optimizer(rule: Rule, w, momentum: float = 0.9) -> Optimizer:
-    """Return an optimiser with this rule for parameters like w, with zero state."""
+    """Return an optimizer with this rule for parameters like w, with zero state."""
     return Optimizer(rule, w, momentum)
 
 
@@ -55,7 +55,7 @@ class Optimizer:
             kernels.adam(w, *self.state, g, self.steps, rate, *BETAS, EPS)
 
     def try_step(self, w, g, rate: float) -> None:
-        """Update w as `step` would, in place, and leave the optimiser as it was."""
+        """Update w as `step` would, in place, and leave the optimizer as it was."""
         steps, state = self.steps, [kernels.copy(vector) for vector in self.state]
         self.step(w, g, rate)
         self.steps = steps

@@ -1,4 +1,4 @@
-"""The cost of a round of periodic averaging, and its effect on the state of the workers' optimisers.
+"""The cost of a round of periodic averaging, and its effect on the state of the workers' optimizers.
 
 Workers that train on their own for `period` steps and then average their models each have a local optimizer, such as
 momentum or Adam. In an averaging round its state is kept as it is, reset, or averaged like the model.
@@ -13,7 +13,7 @@ StatePolicy = Literal["keep", "reset", "average"]
 
 
 def sync_optimizer_state(comm, rule, policy: StatePolicy) -> None:
-    """Apply `policy` to the state of the optimiser `rule`, in place.
+    """Apply `policy` to the state of the optimizer `rule`, in place.
 
     The average is formed as a sum, which no compression of gradients touches.
     """
@@ -32,6 +32,6 @@ def elements_sent(shape, s) -> int:
 
 
 def elements_sent_with_state(shape, s) -> int:
-    """Return `elements_sent` for algorithms with a setting `state`, which may send the optimiser's state too."""
+    """Return `elements_sent` for algorithms with a setting `state`, which may send the optimizer's state too."""
     vectors = 1 + (state_vectors(s.update) if s.state == "average" else 0)
     return vectors * elements_sent(shape, s)

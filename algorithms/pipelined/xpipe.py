@@ -35,7 +35,7 @@ from algorithms.parts.pipeline.stream_executor import stream
 
 class Settings(StreamSettings):
     learning_rate: float = knob(0.003, "step size", gt=0, le=1000)
-    update: Literal["adam", "momentum"] = knob("adam", "optimiser that makes the steps and predicts them")
+    update: Literal["adam", "momentum"] = knob("adam", "optimizer that makes the steps and predicts them")
     momentum: float = knob(
         0.9, "fraction of the last step carried into the next (heavy ball)", when={"update": ("momentum",)}, ge=0, lt=1
     )

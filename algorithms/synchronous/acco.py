@@ -10,10 +10,10 @@ second, and the other way around:
     w_t+1  <- step(w_t, (mean a_t + mean b_t) / 2)    the update, in time for the second half of the next one
 
 So the first half is computed at an estimate of the weights instead of at old weights, as in `delayed`. The estimate
-leaves no trace in the state of the optimiser.
+leaves no trace in the state of the optimizer.
 
 Price: the bytes of synchronous SGD, 2 (N-1) d elements for each mini-batch by the ring; the estimate, a second
-gradient and a copy of the optimiser's state in memory. A mini-batch takes the longer of its computation and an
+gradient and a copy of the optimizer's state in memory. A mini-batch takes the longer of its computation and an
 all-reduce. Staleness: none.
 Source: Nabli et al., arXiv:2406.02613.
 """
@@ -25,7 +25,7 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.3, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
+    update: Rule = knob("sgd", "optimizer of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

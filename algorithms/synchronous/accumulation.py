@@ -29,7 +29,7 @@ class Settings(Knobs):
         unit="steps",
         postpones=True,
     )
-    update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
+    update: Rule = knob("sgd", "optimizer of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

@@ -30,7 +30,7 @@ class Settings(Knobs):
     backups: int | None = knob(
         None, "b, workers each step does not wait for", none="one in 25, at least one", ge=0, le=4095
     )
-    update: Rule = knob("sgd", "optimiser of the server, applied to the mean gradient")
+    update: Rule = knob("sgd", "optimizer of the server, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
     @property

@@ -32,7 +32,7 @@ class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
     delay: int = knob(1, "k, steps by which every gradient is applied late", ge=0, le=64, unit="steps", postpones=True)
     layerwise: bool = knob(True, "reduce each layer as soon as its gradient is ready, not the whole model at once")
-    update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
+    update: Rule = knob("sgd", "optimizer of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

@@ -31,7 +31,7 @@ from kernels.arrays import concatenate
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
-    update: Rule = knob("adam", "optimiser of each rank, applied to its pieces of the mean gradient")
+    update: Rule = knob("adam", "optimizer of each rank, applied to its pieces of the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     groups: int = knob(1, "G, groups of ranks, each with all pieces of the model", ge=1, le=4096, unit="groups")
     prefetch: int = knob(1, "layers whose gathering begins before they are needed", ge=0, le=64, unit="layers")
@@ -140,7 +140,7 @@ ALGORITHM = Algorithm(
             settings={"groups": 2, "prefetch": 2}, to_settings={"groups": 2, "prefetch": 0},
         ),
         Equivalence(
-            "one rank per group gives synchronous SGD with the same optimiser, up to rounding", to="sync_sgd",
+            "one rank per group gives synchronous SGD with the same optimizer, up to rounding", to="sync_sgd",
             exactness="RND", workers=4, settings={"groups": 4, "update": "adam"}, to_settings={"update": "adam"},
         ),
         Equivalence(

@@ -27,7 +27,7 @@ class Settings(Knobs):
     bucket_bytes: int = knob(
         32_768, "minimum number of bytes reduced together; 0 reduces layer by layer", ge=0, le=1 << 30, unit="bytes"
     )
-    update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
+    update: Rule = knob("sgd", "optimizer of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

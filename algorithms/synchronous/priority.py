@@ -32,7 +32,7 @@ class Settings(Knobs):
     slice: int = knob(
         32_768, "maximum number of elements per slice; urgent slices may overtake after it", ge=1, unit="numbers"
     )
-    update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
+    update: Rule = knob("sgd", "optimizer of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

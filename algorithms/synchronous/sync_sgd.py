@@ -17,7 +17,7 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
+    update: Rule = knob("sgd", "optimizer of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

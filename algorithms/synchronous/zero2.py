@@ -23,7 +23,7 @@ from kernels.arrays import shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
-    update: Rule = knob("adam", "optimiser of each rank, applied to its piece of the mean gradient")
+    update: Rule = knob("adam", "optimizer of each rank, applied to its piece of the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

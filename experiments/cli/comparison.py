@@ -19,7 +19,7 @@ from experiments.wording import naming, units
 from experiments.wording.place import place
 from experiments.wording.units import DIVERGED
 
-HEADS = {**show.HEADS, "bytes": "traffic", "flops": "computed", "update": "optimiser"}
+HEADS = {**show.HEADS, "bytes": "traffic", "flops": "computed", "update": "optimizer"}
 NONE = "none"  # shown for a run without slow, pause or crash
 SHORT = 8  # characters of a run's name
 FAULTS = ("slow", "pause", "crash")  # shown as the options have them, by rank

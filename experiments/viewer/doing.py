@@ -1,7 +1,7 @@
 """What ranks do, by the kinds that are shown: KINDS, with compression separated from the rest of an update.
 
 A trace records every kernel outside a gradient as an update. Its label is the kernel's name, which tells compression
-from optimisers and averaging.
+from optimizers and averaging.
 """
 
 from collections.abc import Sequence

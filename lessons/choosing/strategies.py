@@ -97,7 +97,7 @@ CLOSED_FORMS: dict[str, Callable[[Case], float]] = {
 
 
 def states(c: Case, strategy: str) -> float:
-    """Return the bytes of weights, gradients and optimiser state on the training rank that holds the most."""
+    """Return the bytes of weights, gradients and optimizer state on the training rank that holds the most."""
     if strategy == "server":  # which holds the state of the update rule
         return c.parameters * (c.recipe.weights + c.recipe.gradients)
     if strategy == "1F1B":

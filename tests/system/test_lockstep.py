@@ -118,7 +118,7 @@ def test_a_sweep_over_workers_has_its_speed_up_and_divides_a_global_batch():
 def test_a_sweep_has_the_words_of_the_command_line():
     runs = sweep(["sync_sgd", "easgd"], workers=2, steps=2)
     for text in (repr(runs), runs._repr_html_()):
-        assert all(word in text for word in ("traffic", "computed", "virtual time", "optimiser", "held-out loss"))
+        assert all(word in text for word in ("traffic", "computed", "virtual time", "optimizer", "held-out loss"))
         assert "bytes" not in text and "flops" not in text and "the same in all runs: handwritten digits" in text
 
 

@@ -23,7 +23,7 @@ class FlushSettings(Knobs):
     """Knobs of pipelines that update once per mini-batch, by any update rule."""
 
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimiser that applies the gradient of a mini-batch")
+    update: Rule = knob("sgd", "optimizer that applies the gradient of a mini-batch")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     chunks: int = knob(8, "micro-batches per mini-batch", ge=1, le=1024)
     cuts: Counts = knob("", "layers per stage; empty balances them by work", example="3,3,2")

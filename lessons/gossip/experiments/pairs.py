@@ -58,7 +58,7 @@ def waiting_in_pairs(run):
     look=Look("pull", ("apart",), log="y", title="mean squared distance from the mean"),
 )
 def springs_in_pairs(run):
-    """NoLoCo on digits with Adam as the inner optimiser: eight workers, 16 exchanges with ten steps before each, and an
+    """NoLoCo on digits with Adam as the inner optimizer: eight workers, 16 exchanges with ten steps before each, and an
     outer momentum of 0.5.
 
     The distance is averaged over the last eight evaluations before the end.

@@ -36,7 +36,7 @@ def by_hand(rule, updates, workers):
 
 
 @pytest.mark.parametrize("rule", ["sgd", "momentum", "adam"])
-def test_the_first_half_is_computed_at_an_estimate_that_leaves_no_trace_in_the_optimiser(rule):
+def test_the_first_half_is_computed_at_an_estimate_that_leaves_no_trace_in_the_optimizer(rule):
     run = train("acco", ScalarChain(), 2, {"learning_rate": RATE, "update": rule}, steps=10)
     np.testing.assert_allclose(reported(run), by_hand(rule, 5, 2), rtol=1e-12)
     assert all(np.array_equal(w, reported(run)[-1]) for w in run.models)

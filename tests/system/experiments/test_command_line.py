@@ -414,7 +414,7 @@ def test_a_comparison_separates_settings_from_figures_and_says_what_all_runs_sha
     monkeypatch.setenv("COLUMNS", "80")
     out = main("sweep", "easgd,sync_sgd", *SMALL, "--slow", "1:4")[1]
     settings, figures = (re.findall(r"(?m)^(\S+(?: \S+)*)  ", part) for part in out.split("\n\n"))
-    assert {"algorithm", "optimiser", "period"} <= {*settings} and "update" not in settings
+    assert {"algorithm", "optimizer", "period"} <= {*settings} and "update" not in settings
     assert {"held-out loss", "accuracy", "virtual time", "traffic"} <= {*figures}
     shared = " ".join(out[out.index("the same in all runs: ") :].split())
     words = ("handwritten digits", "model mlp", "2 workers", "simulated: 10GbE, laptop devices", "slow 1:4", "batch 32")
