@@ -82,7 +82,7 @@ class EventLog:
 
 
 class Doing:
-    """A block that is one span of an event log. A class, since a generator would take twice as long to enter."""
+    """A context that records its block as one span. A class, since a generator would take twice as long to enter."""
 
     __slots__ = ("event_log", "kind", "label", "start")
 

@@ -201,8 +201,8 @@ def parse_network(text: str) -> Network:
         raise ValueError(f"network: no message would ever arrive over {text}; use bytes/s above 0.")
     if per_byte * bandwidth > 1.002:
         raise ValueError(
-            f"network: the processors take {per_byte:g} s per byte, more than the link's {1 / bandwidth:.3g}; use at "
-            "most that."
+            f"network: a processor takes {per_byte:g} s per byte, longer than the link, {1 / bandwidth:.3g} s; use at "
+            "most the link's time."
         )
     link = Link(latency, bandwidth, overhead, per_byte)
     return Network(link, link, source="as given", sum=Link(*total) if total else None)

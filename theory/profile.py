@@ -66,7 +66,7 @@ def load(path: str | PathLike) -> Profile:
 
 
 def save(profile: Profile, path: str | PathLike) -> None:
-    """Write the CSV file that `load` reads, without loss of digits."""
+    """Write the CSV file that `load` reads, without losing digits."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("layer", *NUMBERS))

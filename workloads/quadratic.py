@@ -134,5 +134,5 @@ class Kinds(Quadratic):
         return self.points[indices], (self.scale[indices[0]] * self.curvature).astype(self.dtype)
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
-        """Return the excess loss over all kinds together."""
+        """Return the excess loss over the samples of all kinds."""
         return Evaluation(self.scale.mean() * super().evaluate(w).loss, math.nan)

@@ -123,17 +123,17 @@ class BlockShard:
         self._forward, self._backward = f"F{number}", f"B{number}"
 
     def enter(self, w, x) -> tuple:
-        """Return (h, saved), which every rank computes before the middle."""
+        """Return (h, saved), the input of the block's middle, which every rank computes."""
         with self.event_log.doing(COMPUTE, self._forward):
             return self.block.enter(self._cut(w), x)
 
     def inner(self, w, h) -> tuple:
-        """Return (z, saved), this rank's part of the middle."""
+        """Return (z, saved), this rank's share of the middle's outputs."""
         with self.event_log.doing(COMPUTE, self._forward):
             return self.block.inner(self._cut(w), h)
 
     def leave(self, w, z, x) -> tuple:
-        """Return (y, saved), which every rank computes after the middle."""
+        """Return (y, saved), the block's outputs, which every rank computes from the whole z."""
         with self.event_log.doing(COMPUTE, self._forward):
             return self.block.leave(self._cut(w), z, x)
 

@@ -1,4 +1,4 @@
-"""Natural gradient with periodic averaging: workers whose steps account for curvature may average rarely.
+"""Natural gradient with periodic averaging: workers whose steps account for curvature can average less often.
 
 A dense layer's gradient is X^T Y, of its inputs X (with a column of ones for the bias) and its errors Y. The rows of
 both are first preconditioned by the inverse of a Fisher matrix each (`parts/fisher.py`): X', Y'.

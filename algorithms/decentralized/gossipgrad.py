@@ -57,7 +57,7 @@ def partners(rank, size, step, s, seed=0):
 
 def notes(e):
     if e.workers == 2:
-        yield "Two workers are sync_sgd, because each averages with all others in every step; use 4 or more."
+        yield "With two workers this is sync_sgd, because each averages with all others in every step; use 4 or more."
 
 
 def worker(comm, task, s=Settings()):

@@ -30,7 +30,7 @@ def elements_sent(shape, s):
 
 def notes(e):
     if e.workers == 2:
-        yield "Two workers that exchange half their models hold the mean, which is sync_sgd; use 4 or more."
+        yield "Two workers that exchange half their models both get the mean, so this is sync_sgd; use 4 or more."
     elif e.workers > 2 and not e.crash.by_rank:
         yield (
             "Each worker receives from exactly one other, so all weights p stay 1 and dividing by them has no effect; "

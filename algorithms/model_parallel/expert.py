@@ -74,7 +74,7 @@ class TokenExchange:
         self.comm = comm
 
     def to_experts(self, rows):
-        """Return (all ranks' rows for each own expert, what to_tokens needs), given own rows for all experts."""
+        """Return (all ranks' rows for this rank's experts, what to_tokens needs), given its rows for all experts."""
         own = len(rows) // self.comm.size
         sent = [tuple(rows[at : at + own]) for at in range(0, len(rows), own)]
         received = self.comm.all_to_all(sent)
@@ -82,7 +82,7 @@ class TokenExchange:
         return [concatenate(parts) for parts in zip(*received, strict=True)], counts
 
     def to_tokens(self, rows, counts):
-        """Return this rank's rows for all experts, given the rows of all ranks for each own expert."""
+        """Return this rank's rows for all experts, given all ranks' rows for this rank's experts."""
         starts, back = [0] * len(rows), []
         for own in counts:
             ends = [start + count for start, count in zip(starts, own, strict=True)]

@@ -46,7 +46,9 @@ class Settings(StreamSettings):
         "stash", "weight version the passes read: stash, vertical or none", postpones=True
     )
     replicas: Counts = knob("", "ranks per stage; empty is one each", example="2,1")
-    scale_rate: bool = knob(False, "scale a stage's learning rate with its replicas, relative to the first stage")
+    scale_rate: bool = knob(
+        False, "scale a stage's learning rate with its number of replicas, relative to the first stage"
+    )
 
 
 def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:

@@ -1,4 +1,4 @@
-"""XPipe predicts weights as SpecTrain does, but once per mini-batch of micro-batches, and by Adam's step.
+"""XPipe predicts weights as SpecTrain does, but once per mini-batch, for all its micro-batches, and along Adam's step.
 
 The pipeline is 1F1B over micro-batches without a flush, with an update every M of them. The first micro-batch of a
 mini-batch, the bellwether, counts the missing updates: mini-batch t should read version t, but meets version v; so

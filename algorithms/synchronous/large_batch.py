@@ -21,7 +21,7 @@ from knobs import Rising
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.02, "base learning rate, meant for the base batch", gt=0, le=1000)
+    learning_rate: float = knob(0.02, "learning rate at the base batch", gt=0, le=1000)
     base_batch: int = knob(
         32, "samples per step, over all workers, that the base learning rate is meant for", ge=1, unit="samples"
     )

@@ -30,7 +30,10 @@ class Settings(Knobs):
         "priority", "what is sent first: priority (early layers) or fifo (whatever is ready first)"
     )
     slice: int = knob(
-        32_768, "maximum number of elements per slice; urgent slices may overtake after it", ge=1, unit="numbers"
+        32_768,
+        "maximum number of elements per slice; between two slices, more urgent ones may be sent",
+        ge=1,
+        unit="numbers",
     )
     update: Rule = knob("sgd", "optimizer of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)

@@ -21,7 +21,7 @@ FORGET, EPS = 0.99, 1e-8
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.02, "base learning rate of momentum SGD, meant for the base batch", gt=0, le=1000)
+    learning_rate: float = knob(0.02, "learning rate of momentum SGD at the base batch", gt=0, le=1000)
     base_batch: int = knob(
         32, "samples per step, over all workers, that the base learning rate is meant for", ge=1, unit="samples"
     )

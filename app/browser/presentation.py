@@ -1,4 +1,4 @@
-"""Presentation mode: the key P, or `size=large` in the address, enlarges the page and hides the side bar."""
+"""Presentation mode: the key P, or `size=large` in the address, enlarges the page and hides the sidebar."""
 
 from app.browser.scripts import script
 from experiments.exports.page import PRESENTING

@@ -11,8 +11,8 @@ NAMES = {*ALGORITHMS, *COMPRESSIONS, *WORKLOADS}
 
 
 def sentence(text: str) -> str:
-    """Format a message as a sentence: with a capital (unless it begins with a name), a full stop, and no Markdown but
-    `code`.
+    """Format a message as a sentence: with a capital (unless it begins with a name), a full stop, and no Markdown
+    except `code`.
     """
     first = text.partition(" ")[0].rstrip(",:;")
     if first.replace("-", "").isalpha() and first not in NAMES:  # a file or a setting keeps its own spelling

@@ -175,7 +175,7 @@ def _traffic(run: Run | ScriptRun) -> str:
 
 
 def most(values: np.ndarray) -> np.ndarray:
-    """Return the indices of the largest sizes, including those that print the same."""
+    """Return the indices of the largest size and of all that look equal to it when formatted."""
     written = [units.size(value) for value in values.tolist()]
     return np.flatnonzero([one == units.size(values.max()) for one in written])
 

@@ -118,4 +118,4 @@ def _totals(measured: Run, predicted: Run) -> None:
         ratio = units.number(one.ratio) if one.predicted > least[0] and one.measured > least[1] else "–"
         rows.append((one.kind, (units.seconds(one.predicted), units.seconds(one.measured), ratio)))
     st.html(f'<div class="figures">{html_table(("all ranks", "predicted", "measured", "ratio"), rows)}</div>')
-    st.caption(f"No ratio is shown for a kind that takes less than {100 * LEAST:g} % of either run's time.")
+    st.caption(f"No ratio is shown for a kind of span that takes less than {100 * LEAST:g} % of either run's time.")

@@ -105,7 +105,7 @@ def show_basis(reference: Experiment, experiment: Experiment) -> None:
     if shown and shown.experiment != reference:
         other = (
             f" The page below still shows {naming.title(shown.experiment)}"
-            f"{_apart(reference, shown.experiment)}. Your answer replaces it with the run in question."
+            f"{_apart(reference, shown.experiment)}. Once you answer, the run in question takes its place."
         )
     st.caption(
         f"Starts from: {escape_markdown(', '.join(start))}. "

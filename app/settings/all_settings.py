@@ -1,4 +1,4 @@
-"""All settings: everything beyond the first controls of the side bar."""
+"""All settings: everything beyond the first controls of the sidebar."""
 
 from functools import partial
 

@@ -101,7 +101,7 @@ def _ask_line(mutant: Mutant) -> None:
     with st.form(f"form-line-{mutant.name}", border=False):
         line = st.number_input(
             "Line", 1, len(mutant.listing), None, key=f"line-{mutant.name}", width=160,
-            help="If a line is missing, choose one of its neighbours.",
+            help="If the mistake is a missing line, choose a line next to the gap.",
         )  # fmt: skip
         if st.form_submit_button("It is this line") and line:
             _answer(mutant, "line", int(line))

@@ -1,4 +1,4 @@
-"""The side bar: what to run. Four controls at first; all settings on request."""
+"""The sidebar, where the reader chooses what to run: four controls at first, all settings on request."""
 
 import streamlit as st
 
@@ -114,7 +114,7 @@ def _what_run_does(experiment: Experiment, waits: str) -> str:
 
 
 def bar(experiment: Experiment | None, refusal: str) -> None:
-    """Draw the bar at the foot of a phone's page, where the side bar is a drawer; style.css hides it elsewhere."""
+    """Draw the bar at the foot of a phone's page, where the sidebar is a drawer; style.css hides it elsewhere."""
     mend = feasible.mend(chosen.values(), _changed()) if refusal else None
     with st.container(key="phone-bar", horizontal=True, gap="small", wrap=False):
         ask.menu("question-phone")

@@ -45,7 +45,9 @@ class EmulatedNetwork:
         return self._network.link(self._rank, dst).overhead
 
     def leave(self, dst: int, nbytes: int, sent: float) -> tuple[float, float]:
-        """Return the times at which a message to `dst` has left this rank's port and first reaches the receiver's."""
+        """Return when a message to `dst` has left this rank's port, and when its first byte reaches the receiver's
+        port, in s.
+        """
         link = self._network.link(self._rank, dst)
         with self._port(dst, OUT) as port:
             leaves = port.carry(sent + link.overhead, nbytes / link.bandwidth)

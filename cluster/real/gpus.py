@@ -52,7 +52,7 @@ class Allotment(NamedTuple):
 
 
 def allot(computers: Sequence[str], places: Sequence[str]) -> Allotment:
-    """Return the allotment for ranks that could be at these `places` of their `computers`."""
+    """Return the allotment of GPUs to ranks. Rank r could have its arrays at places[r] of computers[r]."""
     size, without, there = len(places), places.count("cpu"), len(set(zip(computers, places, strict=True)))
     if without:
         found = "no CUDA GPU was found" if without == size else f"only {size - without} of {size} ranks have a CUDA GPU"

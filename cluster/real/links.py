@@ -298,7 +298,7 @@ class Links:
         return FOREVER
 
     def _await(self, seconds: float) -> None:
-        """Wait for news, at most until the next event is due, in `seconds`.
+        """Wait for news, for at most `seconds`, after which the next event is due.
 
         A sleeping thread wakes up tens of microseconds late, more on some machines than on others. Its sleep is
         therefore cut short by the median of this delay, which is tracked in small steps; then it watches the clock.

@@ -162,7 +162,7 @@ class CompiledCollective:
         self._sim.in_progress.remove(self)
 
     def halt(self) -> None:
-        """At the end of the run, record how far ranks in this collective have come, and whom they wait for."""
+        """At the end of the run, record how far the ranks in this collective got, and whom they wait for."""
         for number, rank in list(self._inside.items()):
             self._write(number)
             awaited = self._sim.compiled.ranks[rank.number]["awaited"]

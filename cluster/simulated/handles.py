@@ -91,7 +91,7 @@ class BackgroundAllReduce:
             raise self.error
 
     def _advance(self, actor: Actor) -> None:
-        """Advance to the end of the sum. The rank waited when its background actor did, and communicated otherwise."""
+        """Advance to the end of the sum; record waiting where the background actor waited, else communication."""
         rank, now, end = actor.rank, actor.now, self._background.now
         for wait in [*self._background.waits, (end, end)]:
             begins, ends = (max(now, min(time, end)) for time in wait)

@@ -168,7 +168,7 @@ class SharedQueue(queue.SimpleQueue):
         self._launcher.run_started()
 
     def task_done(self) -> None:
-        """Do nothing: no process waits for it."""
+        """Do nothing: no process waits for the tasks of a queue."""
 
     close = join_thread = cancel_join_thread = task_done
 

@@ -76,7 +76,7 @@ def walk_back(lanes: Lanes) -> Pieces:
 
 
 def _alongside(lanes: Lanes, pieces: Pieces, wait, compared, span, time, left):
-    """Account, from the end backwards, for the time that the late rank took longer while both did the same work.
+    """Account, from the end backwards, for the extra time that the late rank took for the work that both did.
 
     `compared` is the wait of the rank that did the same work: `wait`, or one that its explanation led to. Return where
     the walk continues: (span, time, seconds left) of each wait.
@@ -116,7 +116,7 @@ def _alongside(lanes: Lanes, pieces: Pieces, wait, compared, span, time, left):
 
 
 def _joined_late(lanes: Lanes, span: np.ndarray, collective: np.ndarray) -> np.ndarray:
-    """Return a mask of the spans that are waits at the start of this collective which another rank ended."""
+    """Return a mask of the spans that are waits at the start of this collective and were ended by another rank."""
     waits = (span >= 0) & lanes.waits[span] & (lanes.by[span] >= 0) & (lanes.kind[collective] == COMMUNICATE)
     return waits & ~lanes.receives[collective] & (lanes.label[span] == lanes.label[collective])
 

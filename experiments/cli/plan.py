@@ -49,7 +49,7 @@ def plan_command(tokens: str, price: float | None, top: int, as_json: bool, **as
     shards            what data-parallel ranks shard: the optimizer's state,
                       gradients too, or all; full/8: in each of eight groups
     again             recomputed in backward: light (activation functions), full
-    tok/s             tokens per second and GPU
+    tok/s             tokens per second per GPU
     MFU               the model's FLOPs as a share of the GPU's peak
     memory            share of the GPU's memory
     """

@@ -68,7 +68,7 @@ class Job:
 
     @property
     def readers(self) -> frozenset[str]:
-        """The readers to whom the owners of the job belong."""
+        """The readers whose tabs own the job."""
         return frozenset(map(turns.reader, self.owners))
 
     @property

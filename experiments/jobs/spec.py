@@ -85,7 +85,7 @@ class JobSpec:
 
 
 def following(run: Run, is_recorded: bool = False) -> JobSpec | None:
-    """Return the job that follows from `run`, or None. The same process does it, because it has everything loaded.
+    """Return the job to do after `run`, or None. The process that ran `run` does it, since it has everything loaded.
 
     A run that `is_recorded` needs no replay, so its job follows however long the run took.
     """

@@ -148,7 +148,7 @@ def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[l
 
 
 def _until(path: list[Row], blown: float) -> float:
-    """Return `blown` or, if the path has a single place by then, the time of its next one: a plane needs two."""
+    """Return `blown`, or the time of the path's second place if that comes later: a plane needs two places."""
     first = {place for _, seconds, place in path if seconds <= blown}
     if len(first) > 1:
         return blown

@@ -115,7 +115,7 @@ def verdict(found: Agreement) -> str:
     if not found.samples:
         return "not the same training: they part at the first update"
     where = f"at update {found.update:,}" if found.update else f"after {found.samples:,} samples"
-    return f"not the same training: they part {where}, and are equal up to rounding before it"
+    return f"not the same training: they part {where}, and are equal up to rounding before that"
 
 
 def _both_ended(a: Run, b: Run) -> bool:

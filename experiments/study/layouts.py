@@ -116,7 +116,7 @@ def find_layouts(request: Request) -> LayoutAnswer:
         notes.append(f"Outside the data: the constants were fitted to A100 and H100, not to the {name}.")
     if request.gpus > per_node and gpu.network < SLOWEST_NETWORK * per_node / 8:
         told = f"{8 * each / 1e9:g} Gbit/s per GPU"
-        notes.append(f"Outside the data: no published row has a network as slow as {told}.")
+        notes.append(f"Outside the data: no published configuration has a network as slow as {told}.")
     if model.is_mixture:
         notes.append(MIXTURE)
     fits, spares = found.shares <= 1, found.shares <= TIGHT

@@ -1,4 +1,5 @@
-"""Causal products: with a matrix a (time, time) that is 0 above the diagonal, so that no position sees later ones.
+"""Causal products: products with a matrix a (time, time) that is 0 above the diagonal, so that no position sees later
+ones.
 
     earlier      y[i] = sum over j <= i of a[i, j] x[j]          what i takes from the positions that it sees
     later        y[j] = sum over i >= j of a[i, j] x[i]          what j gets back from the positions that see it

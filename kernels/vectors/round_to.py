@@ -41,7 +41,7 @@ def reference(out, v, digits, lowest, key):
 
 @formula
 def element(word, digits, lowest, throw):
-    """Return the bits of the rounded number. `throw` has 24 random bits, or is negative: to nearest."""
+    """Return the bits of the rounded number. `throw` holds 24 random bits; if it is negative, round to nearest."""
     word = int(word)
     size = word & 0x7FFFFFFF
     if size > 0x7F800000:

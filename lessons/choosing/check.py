@@ -165,7 +165,7 @@ def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: floa
 
 
 def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
-    """Return a message if the solution names the same strategy as without limits although that one alone does not fit;
+    """Return a message if the solution keeps to its favourite when that is the only strategy that does not fit;
     else "".
 
     So a name that happens to fit every case, such as "tensor", does not earn the mark for memory.

@@ -71,7 +71,7 @@ def _list() -> None:
 def _ask(mutant: Mutant, seed: int, save: Path | None) -> None:
     _show(mutant)
     said = _mechanism(mutant, seed)
-    console.print("\n[bold]Which line?[/]  [dim]If a line is missing, give one of its neighbours.[/]")
+    console.print("\n[bold]Which line?[/]  [dim]If the mistake is a missing line, give a line next to the gap.[/]")
     console.print(
         Syntax("\n".join(mutant.listing), "python", line_numbers=True, word_wrap=True, background_color="default")
     )

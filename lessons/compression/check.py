@@ -204,9 +204,7 @@ class Book:
     def compare(self, w, what: str):
         """Record where a rank's w differs from the one its messages imply, and continue from the right one."""
         if not isinstance(w, np.ndarray) or w.shape != self.w.shape or w.dtype.kind != "f":
-            raise SolutionError(
-                f"rank {self.rank} {what} something that is not a valid w: a vector of {len(self.w)} floats."
-            )
+            raise SolutionError(f"rank {self.rank} {what} something other than w, a vector of {len(self.w)} floats.")
         if not np.allclose(w, self.w, **CLOSE):
             away = float(np.abs(w - self.w).max())
             words = f"rank {self.rank} {what} a w that is up to {away:.2g} away from the one its messages imply"

@@ -68,7 +68,10 @@ def _cached(name: str, fetch: Callable[[str], bytes]) -> bytes:
             f"{ADDRESS}/{name} cannot be downloaded: {error}. Try again, or name a folder with --pyodide."
         ) from None
     if not _is(name, content):
-        raise ValueError(f"{ADDRESS}/{name} is not the file that was published; nothing of it is used.")
+        raise ValueError(
+            f"{ADDRESS}/{name} is not the file that was published, so it was discarded. Try again, or name a folder "
+            "with --pyodide."
+        )
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(content)
     return content

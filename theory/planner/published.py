@@ -1,7 +1,7 @@
 """Published training throughput, and how far the planner's predictions are from it.
 
 `published_throughput.csv` has a row for each configuration that its authors measured: the model's shape, the cluster,
-the layout, facts about the software, and tokens per second and GPU. An empty cell is a value that was not published: a
+the layout, facts about the software, and tokens per second per GPU. An empty cell is a value that was not published: a
 micro-batch or a number of stages per rank is then the best of 1, 2, 4 and 8, since the authors tuned them. A throughput
 given in FLOP/s is converted by the FLOPs that its source counts:
 
@@ -37,7 +37,7 @@ TRIED = 1, 2, 4, 8  # micro-batches and stages per rank where none was published
 
 @dataclass(frozen=True)
 class PublishedRows:
-    """Rows of the table: the setup of each as arrays, and tokens per second and GPU."""
+    """Rows of the table: the setup of each as arrays, and tokens per second per GPU."""
 
     sources: np.ndarray
     models: np.ndarray
@@ -128,7 +128,7 @@ def hardware_flops(model: LanguageModel):
 
 
 def predict(rows: PublishedRows, constants: Constants = FITTED) -> np.ndarray:
-    """Return predicted tokens per second and GPU, shape (rows,)."""
+    """Return predicted tokens per second per GPU, shape (rows,)."""
     return np.max([np.where(allowed, tokens_per_second(setup, constants), 0) for setup, allowed in _tried(rows)], 0)
 
 
@@ -158,7 +158,7 @@ def _tried(rows: PublishedRows):
 
 
 def errors(rows: PublishedRows, predicted: np.ndarray) -> Errors:
-    """Return the errors of `predicted` tokens per second and GPU, compared with the published ones."""
+    """Return the errors of `predicted` tokens per second per GPU, compared with the published ones."""
     off = predicted / rows.rates - 1
     size = np.abs(off)
     of = utilisation(rows.setup, np.array([predicted, rows.rates]))

@@ -45,7 +45,7 @@ class Found:
 
     @property
     def rates(self):
-        """Tokens per second and GPU."""
+        """Tokens per second per GPU."""
         return throughput(self.setup, self.time)
 
     @property

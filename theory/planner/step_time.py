@@ -308,6 +308,6 @@ def throughput(setup: Setup, time: StepTime):
 
 
 def utilisation(setup: Setup, rate, scores: float = 1.0):
-    """Return the model's FLOPs at `rate` tokens per second and GPU as a share of the peak (MFU)."""
+    """Return the model's FLOPs at `rate` tokens per second per GPU as a share of the peak (MFU)."""
     peak = np.where(setup.software.fp8, setup.gpu.fp8, setup.gpu.half)
     return rate * setup.model.flops(scores) / peak

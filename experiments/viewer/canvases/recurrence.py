@@ -47,7 +47,7 @@ class RecordedOp(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """The data with which a timeline lets its reader cause trouble: a header, and the recurrence or None.
+    """What a timeline needs to let its reader cause trouble: a header, and the recurrence or None.
 
     Header: first, the rank of the first worker; slow, the factor by which ranks are slower already, by rank; latency,
     that of the network in s, or None if it is not emulated; loses, if ranks can be lost; foresees, which kinds of
@@ -59,7 +59,7 @@ class Touch(NamedTuple):
 
 
 def touch(run: Run, trace: Trace, kinds: int, since: float) -> Touch:
-    """Return the data with which the timeline of `run` lets its reader cause trouble.
+    """Return what the timeline of `run` needs to let its reader cause trouble.
 
     It shows `trace` from `since` (s) on. Kinds below `kinds` are finer kinds of work, which count as KINDS[0].
     """
