@@ -118,7 +118,7 @@ def _say(answer: CardAnswer, run: Run) -> None:
     elif trial == card.standard:
         found = card.question.finds
     else:
-        found = f"The run without it cannot be shown: {sentence(reference.message)}"
+        found = f"The run to compare it with cannot be shown: {sentence(reference.message)}"
     with st.container(key="finding", border=True):
         st.markdown(found)
 

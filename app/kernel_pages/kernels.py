@@ -26,8 +26,8 @@ from experiments.wording import units
 
 INTRODUCTION = (
     "Training spends its time in a few loops like this one. Here is one: its formula, the same loop for a CPU "
-    "and for a GPU, and what it took on this machine. **A first question:** is it limited by arithmetic or by memory? "
-    "Guess from the formula, then look at *Measured here*; *One block, thread by thread* shows who reads what."
+    "and for a GPU, and how long it takes on this machine. **A first question:** is it limited by arithmetic or by "
+    "memory? Guess from the formula, then look at *Measured here*; *One block, thread by thread* shows who reads what."
 )
 UNSTEADY = 1.2  # largest ratio of the roofs of two measurements on an undisturbed machine
 SAID = {
@@ -249,8 +249,8 @@ def _spread(rows: list[Row], peaks: list[Peaks]) -> str:
     )
     if max(roofs) > UNSTEADY * min(roofs):
         said += (
-            f" The roof itself differed by {units.percent(max(roofs) / min(roofs) - 1)} between them: something else "
-            "kept the machine busy, so shares of the roof say little. Measure again when it is idle."
+            f" The roof itself differed by {units.percent(max(roofs) / min(roofs) - 1)} between these measurements: "
+            "something else kept the machine busy, so shares of the roof say little. Measure again when it is idle."
         )
     return said
 

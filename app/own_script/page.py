@@ -50,7 +50,7 @@ def show() -> None:
 
 
 def _start() -> None:
-    """Set the work to run from the controls, or store why they are invalid."""
+    """Store the job that the controls describe, or a message on why they are invalid."""
     state = st.session_state
     state.script_trouble, state.script_work = "", None
     state.pop(f"{session.owner()}/{PLACE}", None)  # even if it is the same work again

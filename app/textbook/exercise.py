@@ -102,7 +102,7 @@ def _given(sheet: Sheet, key: str) -> bool:
     written = st.text_area(
         "Your solution", sheet.program, key=f"typed-{key}", height=480, max_chars=LONGEST, persist_state="session",
         help="The editor starts with the file above, without the task. Your text is graded like an uploaded file, but "
-        "lost when the page reloads: keep a copy.",
+        "is lost when the page reloads: keep a copy.",
     )  # fmt: skip
     return bool(written.strip())
 

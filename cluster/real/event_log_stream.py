@@ -61,7 +61,8 @@ class StreamedEventLog(EventLog):
         self._lock.acquire()
 
     def arrive(self, src: int, row: int, arrived: float, overdue: float = 0.0) -> None:
-        """Record that message `row` of `src` arrived at this monotonic time, `overdue` seconds later than it should.
+        """Record that message `row` of `src` arrived at this monotonic time, `overdue` seconds later than it should
+        have.
 
         Called by the thread that delivers the message; calls never overlap.
         """

@@ -197,7 +197,7 @@ def enter_again(
 
 
 def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[int, int]]:
-    """Return a socket to the rank behind this door, and the (process, descriptor) of its NIC's ports.
+    """Return a socket to the rank whose Door listens at `address`, and the (process, descriptor) of its NIC's ports.
 
     Raise OSError or EOFError if nobody answers.
     """

@@ -64,7 +64,7 @@ def ring_times(joined, out_free, in_free, link, nbytes, shorter, adds, scales, f
 
 
 def ring_joiners(joined: np.ndarray, extra: np.ndarray, steps: int) -> np.ndarray:
-    """Return, for each rank of a ring, the rank whose arrival decided when it ended, (P,).
+    """Return, for each rank r of a ring, the rank whose arrival decided when r finished, (P,).
 
     joined, extra (P,): when rank r joined, in s; how much longer a step takes if it passes a delay on from r to r + 1
     than if r only sends its next piece. The arrival of rank r - d thus reaches rank r after the extra time of d links.
