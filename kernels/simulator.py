@@ -195,18 +195,20 @@ class Simulator(Backend):
     def touch(self, memory: GpuArray, index: Any, does: str) -> None:
         """Record an access; raise Race if it conflicts with another thread's."""
         frame, me = sys._getframe(2), self.thread
+        indices = index if type(index) is tuple else (index,)
         cell = memory.start
-        for place, step in zip(index if type(index) is tuple else (index,), memory.steps, strict=True):
+        for place, step in zip(indices, memory.steps, strict=True):
             cell += int(place) * step
         if memory.shared:
             for clash in CLASHES[does]:
-                for other, there in memory.touched[clash].get(cell, {}).items():
-                    if other != me:
-                        line, there = SourceLine(frame.f_code, frame.f_lineno), SourceLine(*there)
-                        raise Race(
-                            f"{self.kernel}, block {self.block}: thread {me} {does} {memory.name}[{index}] in {line}, "
-                            f"thread {other} {clash} it in {there}, without a cuda.syncthreads() between the two."
-                        )
+                others = memory.touched[clash].get(cell)
+                if others and (len(others) > 1 or me not in others):
+                    other, there = next((thread, line) for thread, line in others.items() if thread != me)
+                    line, there = SourceLine(frame.f_code, frame.f_lineno), SourceLine(*there)
+                    raise Race(
+                        f"{self.kernel}, block {self.block}: thread {me} {does} {memory.name}[{index}] in {line}, "
+                        f"thread {other} {clash} it in {there}, without a cuda.syncthreads() between the two."
+                    )
             memory.touched[does].setdefault(cell, {})[me] = frame.f_code, frame.f_lineno
         self.tell(frame, does, memory, cell)
 

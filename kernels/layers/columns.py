@@ -22,15 +22,18 @@ def over_columns(x, sums: int = 1) -> tuple:
 
 @cuda.jit(device=True)
 def column_sum(scratch, mine):
-    """Return the sum of `mine` over the threads of this column; `scratch`, (ROWS, COLUMNS), is in shared memory."""
+    """Return the sum of `mine` over the threads of this column to the thread of the first row, to others `mine`.
+
+    `scratch`, (ROWS, COLUMNS), is in shared memory.
+    """
     column = cuda.threadIdx.x
     cuda.syncthreads()  # until all threads have read an earlier sum from the scratch
     scratch[cuda.threadIdx.y, column] = mine
     cuda.syncthreads()
-    total = scratch[0, column]
-    for other in range(1, ROWS):
-        total += scratch[other, column]
-    return total
+    if cuda.threadIdx.y == 0:
+        for other in range(1, ROWS):
+            mine += scratch[other, column]
+    return mine
 
 
 @cuda.jit

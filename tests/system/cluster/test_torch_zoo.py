@@ -9,6 +9,7 @@ import pytest
 
 from cluster.comm import RankFailed
 from tests import torch_zoo
+from tests.tiers import slow_except
 from tests.torch_zoo.compare import difference, on_processes, simulated
 
 ROOT = Path(__file__).parents[3]
@@ -53,7 +54,7 @@ def test_every_program_runs_on_64_ranks(name):
     assert len(done.results) == 64 and done.summary.seconds > 0
 
 
-@pytest.mark.parametrize("name", torch_zoo.TUTORIALS)
+@pytest.mark.parametrize("name", slow_except({"ddp_spawn", "fsdp2_transformer"}, torch_zoo.TUTORIALS))
 def test_tutorials_run_on_one_rank_and_on_four_and_every_rank_takes_part(name):
     for size in (1, 4):
         done = simulated(size, name)

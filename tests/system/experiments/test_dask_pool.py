@@ -264,6 +264,7 @@ def test_a_run_on_the_cluster_prints_the_summary_of_a_run_here(main, cluster):
     assert code == 0 and both[0] == both[1]
 
 
+@pytest.mark.slow  # of a killed worker: test_a_job_whose_worker_dies_is_begun_again_elsewhere_with_nothing_twice
 def test_a_sweep_over_a_dask_cluster_gives_the_table_of_one_machine_and_loses_no_run_of_a_killed_worker(main, cluster):
     words = ("sweep", "easgd", "--period", "1,2,4", "--workers", "2,4", "--steps", 40)
     _, alone, _ = main(*words, "--runs", "alone")

@@ -46,8 +46,8 @@ class Model(torch.nn.Module):
 
 
 @pytest.fixture
-def call(tmp_path):
-    """Run a command in a folder with a script and a module: its exit code, output and errors."""
+def process(tmp_path):
+    """Run a command as a process, in a folder with a script and a module: its exit code, output and errors."""
     (tmp_path / "train.py").write_text(TRAIN, "utf-8")
     (tmp_path / "model.py").write_text(MODEL, "utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "LOCKSTEP_RUNS": str(tmp_path / "runs"), "COLUMNS": "80"}
@@ -61,12 +61,20 @@ def call(tmp_path):
     return run
 
 
+@pytest.fixture
+def call(process, main, monkeypatch, tmp_path):
+    """As `process`, but in this process: to import torch and all it needs takes seconds."""
+    monkeypatch.setenv("LOCKSTEP_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("COLUMNS", "80")
+    return main
+
+
 def stored(out):
     return Path(re.search(r"^stored +(.+)$", out, re.M)[1])
 
 
-def test_a_run_of_a_script_is_kept_listed_shown_compared_exported_and_replayed(call, tmp_path):
-    code, out, err = call("script", "train.py", "--ranks", 3, "--output", "first", "--", 3)
+def test_a_run_of_a_script_is_kept_listed_shown_compared_exported_and_replayed(process, call, tmp_path):
+    code, out, err = process("script", "train.py", "--ranks", 3, "--output", "first", "--", 3)
     folder = stored(out)
     assert code == 0 and folder.parent == tmp_path / "runs", err
     assert "rank 0: step 2 loss: " in out and "rank 1: step" not in out
@@ -119,10 +127,12 @@ def test_a_script_that_fails_is_kept_with_its_line(call, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_script_that_logs_runs_unmodified_on_real_processes_and_computes_the_same(call):
-    _, out, _ = call("script", "train.py", "--ranks", 2, "--", 3)
+def test_a_script_that_logs_runs_unmodified_on_real_processes_and_computes_the_same(process):
+    _, out, _ = process("script", "train.py", "--ranks", 2, "--", 3)
     simulated = sorted(re.findall(r"step \d loss: \S+", out))
     port = free_port()
-    code, out, err = call("--nproc-per-node", 2, "--master-port", port, "train.py", 3, module="torch.distributed.run")
+    code, out, err = process(
+        "--nproc-per-node", 2, "--master-port", port, "train.py", 3, module="torch.distributed.run"
+    )
     assert code == 0, err
     assert sorted(re.findall(r"step \d loss: \S+", out)) == simulated and len(simulated) == 6
