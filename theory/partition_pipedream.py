@@ -121,10 +121,10 @@ def flat(stages: Sequence[PlannedStage], replicas: int = 1) -> tuple[PlannedStag
 
 
 def _costs(profile: Profile, inside, bandwidth: float, form: str, width: int, compression: float | None):
-    """Return the costs of a level: stage(i, j, m), the same for a stage that is the only one, and each link.
+    """Return stage(i, j, m), only(i, j, m) and the cost of each link, for one level.
 
-    `inside` has the times of the layers i..j on a worker of this level, which consists of `width` workers of the level
-    below.
+    The first is the cost of the layers i..j on m workers, the second the same if they are the only stage. `inside` has
+    the times of the layers i..j on a worker of this level, which consists of `width` workers of the level below.
     """
     weights, links = ranges(profile.weights), [2 * a / bandwidth for a in profile.activations]
 

@@ -163,7 +163,7 @@ def bipartition(graph: Graph) -> list[int]:
 
 
 def bipartite_subgraph(graph: Graph, side: list[int]) -> Graph:
-    """Return the graph without the edges within a side."""
+    """Return the graph without the edges that join two ranks of the same side."""
     return [[other for other in others if side[other] != side[rank]] for rank, others in enumerate(graph)]
 
 

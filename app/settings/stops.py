@@ -18,7 +18,9 @@ def whole_stops(default: int | None, low: float | None, high: float | None) -> t
 
 
 def real_stops(default: float | None, unit: str, low: float | None, high: float | None, zero: bool = False) -> tuple:
-    """Return stops for other numbers, 1, 2, 5, 10 ... above `low`; include 0 if it is `low` and `zero` allows it."""
+    """Return stops for numbers that may be fractions: 1, 2, 5, 10 ... above `low`, and 0 if `low` is 0 and `zero` is
+    true.
+    """
     low, high = _bounds(low, high)
     least = default / 1000 if default else _SMALLEST.get(unit, 1e-3)
     most = min(high, default * 1000 if default else least * 1e7)

@@ -74,7 +74,7 @@ def _values(run: ScriptRun) -> dict[str, Values]:
 
 
 def _common_rows(a: Values, b: Values) -> tuple[Values, Values]:
-    """Return both, cut to the rows that they have in common: for each rank, the first ones, as many as both have."""
+    """Return both tables with each rank's first rows only: as many as that rank has in both."""
     ranks = 1 + max(int(values["rank"].max(initial=0)) for values in (a, b))
     counts = [np.bincount(values["rank"], minlength=ranks) for values in (a, b)]
     common = np.minimum(*counts)

@@ -1,4 +1,4 @@
-"""RMSprop blended with momentum: a step of `sgd` parts of one and `rms` parts of the other.
+"""RMSprop blended with momentum: a step is `sgd` times momentum's plus `rms` times RMSprop's.
 
     m <- a m + (1 - a) g^2        D <- mu D - (sgd + rms / (sqrt(m) + eps)) g        w <- w + lr D
 

@@ -100,7 +100,7 @@ DRAWN = (*CLOSED, "double_tree")
         "serving pieces from each of the 8 ranks is fastest from 50 kB to 4 MB": lambda rows: all(
             row["everybody serves"] < row[quickest(row)] for row in rows[2:]
         ),
-        "for long ones the fewest bytes win: halving/doubling, with the ring less than 5 % behind": lambda rows: (
+        "for long vectors the fewest bytes win: halving/doubling, with the ring less than 5 % behind": lambda rows: (
             quickest(rows[-1]) == "halving_doubling" and rows[-1]["ring"] < 1.05 * rows[-1]["halving_doubling"]
         ),
         "halving/doubling overtakes recursive doubling at 56 kB, where the closed forms cross": lambda rows: (
@@ -225,7 +225,7 @@ MODEL = 1 << 20  # bytes
         "with one server the time grows in proportion to the number of workers": lambda rows: all(
             1.9 < b / a < 2.1 for a, b in pairwise(column(rows, "one server"))
         ),
-        "with one server per worker it does not grow at all": lambda rows: (
+        "with one server per worker the time does not grow at all": lambda rows: (
             max(column(rows, "as many servers")) < 1.001 * min(column(rows, "as many servers"))
         ),
         "if every worker serves a piece, a sum takes the ring's time minus 2N - 4 latencies": lambda rows: all(
@@ -327,7 +327,7 @@ BOXES = {
         "with a port for each GPU, recursive doubling is the fastest for 16 kB": lambda rows: all(
             row["recursive_doubling"] == min(row[name] for name in BARS) for row in matching(rows, box=OWN, bytes=SHORT)
         ),
-        "for 64 MB a ring for each GPU is then the fastest: at least 4.5 times as fast as one ring": lambda rows: all(
+        "for 64 MB a ring for each GPU is the fastest: at least 4.5 times as fast as one ring": lambda rows: all(
             row["a ring per GPU"] == min(row[name] for name in BARS) and row["ring"] > 4.5 * row["a ring per GPU"]
             for row in matching(rows, box=OWN, bytes=LONGEST)
         ),
@@ -461,7 +461,7 @@ WORKERS = 16
         "the small model's step takes over three times as long with the ring": lambda rows: (
             ratio(rows, "step", model="small", collective=("ring", "recursive_doubling")) > 3
         ),
-        "the large model's takes over 1.5 times as long with recursive doubling": lambda rows: (
+        "the large model's step takes over 1.5 times as long with recursive doubling": lambda rows: (
             ratio(rows, "step", model="large", collective=("recursive_doubling", "ring")) > 1.5
         ),
         "the closed forms predict every step to within 1 %": lambda rows: all(

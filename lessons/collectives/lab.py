@@ -23,7 +23,7 @@ LONG = Assignment(
     turn={"collective": WAYS, "network": ("10GbE", "1GbE")},
     note=("seconds", "bytes"),
     claims={
-        "now recursive doubling is the slowest, on either network": lambda rows: all(
+        "recursive doubling is the slowest, on either network": lambda rows: all(
             ratio(rows, "seconds", collective=("recursive_doubling", other), network=network) > 1.3
             for network in ("10GbE", "1GbE")
             for other in ("ring", "halving_doubling")

@@ -13,7 +13,7 @@ FEWER = Assignment(
         "every codec ends less than a fifth above whole gradients": lambda rows: (
             max(column(rows, "held_out_loss")) < 1.2 * value(rows, "held_out_loss", compression="none")
         ),
-        "three of them send less than a tenth of the bytes": lambda rows: (
+        "three codecs send less than a tenth of the bytes": lambda rows: (
             sum(10 * row["bytes"] < value(rows, "bytes", compression="none") for row in rows) == 3
         ),
     },
@@ -27,7 +27,7 @@ FORGET = Assignment(
             ratio(rows, "held_out_loss", compression=codec, error_feedback=(False, True)) > 1.5
             for codec in ("top_k", "one_bit")
         ),
-        "for qsgd it makes a difference of less than a tenth": lambda rows: (
+        "for qsgd error feedback makes a difference of less than a tenth": lambda rows: (
             0.9 < ratio(rows, "held_out_loss", compression="qsgd", error_feedback=(False, True)) < 1.1
         ),
     },
@@ -54,7 +54,7 @@ NETWORKS = Assignment(
         "over the slowest links power_sgd is over 20 times as fast as whole gradients": lambda rows: (
             ratio(rows, "seconds", compression=("none", "power_sgd"), bandwidth=1e7) > 20
         ),
-        "over the fastest every codec is slower": lambda rows: all(
+        "over the fastest links every codec is slower": lambda rows: all(
             ratio(rows, "seconds", compression=("none", codec), bandwidth=1e10) < 1 for codec in CODES[1:]
         ),
     },

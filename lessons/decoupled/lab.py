@@ -9,7 +9,7 @@ WAIT = Assignment(
     turn={"workers": (1, 2, 4, 8)},
     note=("seconds", "share_wait"),
     claims={
-        "more modules make it no faster, and eight wait over four fifths of the time": lambda rows: (
+        "more modules make a step no faster, and eight wait over four fifths of the time": lambda rows: (
             rows[-1]["seconds"] > 0.95 * rows[0]["seconds"] and rows[-1]["share_wait"] > 0.8
         ),
     },
@@ -22,7 +22,7 @@ OLD = Assignment(
         "at the largest rate eight modules end at least three times as high as one": lambda rows: (
             ratio(rows, "held_out_loss", workers=(8, 1), learning_rate=0.2) > 3
         ),
-        "at the smallest four are as good as one, within a tenth": lambda rows: (
+        "at the smallest rate four modules are as good as one, within a tenth": lambda rows: (
             ratio(rows, "held_out_loss", workers=(4, 1), learning_rate=0.05) < 1.1
         ),
     },

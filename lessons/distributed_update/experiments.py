@@ -19,13 +19,13 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
         "if every rank updates everything, the update takes as long on 16 ranks as on one": lambda rows: (
             abs(rows[-1]["update, everybody"] / rows[0]["update, everybody"] - 1) < 0.05
         ),
-        "from eight ranks on it takes longer than the gradient": lambda rows: all(
+        "from eight ranks on the update takes longer than the gradient": lambda rows: all(
             row["update, everybody"] > row["gradient"] for row in rows if row["ranks"] >= 8
         ),
-        "if each rank updates its own shard, it takes an Nth of the time, within a fifth": lambda rows: all(
+        "if each rank updates its own shard, the update takes an Nth of the time, within a fifth": lambda rows: all(
             abs(row["update, owners"] * row["ranks"] / rows[0]["update, owners"] - 1) < 0.2 for row in rows
         ),
-        "a step on 16 ranks then takes less than two thirds of the time": lambda rows: (
+        "with shards a step on 16 ranks takes less than two thirds of the time": lambda rows: (
             rows[-1]["step, owners"] < 2 / 3 * rows[-1]["step, everybody"]
         ),
     },
@@ -101,7 +101,7 @@ def distributed_update(run):
         "the factor stays below 2, however many ranks there are": lambda rows: all(
             row["float32, measured"] < 2 for row in rows
         ),
-        "in mixed precision it is less than 4": lambda rows: all(row["mixed, formula"] < 4 for row in rows),
+        "in mixed precision the factor is less than 4": lambda rows: all(row["mixed, formula"] < 4 for row in rows),
         "eight ranks have at least three quarters of the possible gain in single precision": lambda rows: (
             value(rows, "float32, measured", ranks=8) - 1 > 0.75
         ),
@@ -138,7 +138,9 @@ def how_much_less(run):
         "on a slow network, eight mini-batches per exchange more than halve the time": lambda rows: (
             ratio(rows, "ms per mini-batch", network="1GbE", accumulate=(8, 1)) < 1 / 2
         ),
-        "on a fast one they gain less than half as much": lambda rows: gain(rows, "HDR") < gain(rows, "1GbE") / 2,
+        "on a fast network eight mini-batches gain less than half as much": (
+            lambda rows: gain(rows, "HDR") < gain(rows, "1GbE") / 2
+        ),
     },
     look=Look("accumulate", ("ms per mini-batch",), "network", log="xy", title="milliseconds of a mini-batch"),
 )
@@ -247,7 +249,7 @@ def _gradient(comm, task, s):
         "up to four ranks, Muon's step takes 1/N of the time on N ranks, within 10 %": lambda rows: all(
             abs(row["step, Muon"] * row["ranks"] / rows[0]["step, Muon"] - 1) < 0.1 for row in rows if row["ranks"] <= 4
         ),
-        "from four ranks to 16 it changes by less than 5 %": lambda rows: (
+        "from four ranks to 16 the time of Muon's step changes by less than 5 %": lambda rows: (
             abs(ratio(rows, "step, Muon", ranks=(16, 4)) - 1) < 0.05
         ),
         "with ZeRO-1 every doubling of the ranks shortens the step": lambda rows: is_falling(

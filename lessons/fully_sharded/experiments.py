@@ -51,7 +51,7 @@ def sharded_step(run, **values):
     "What does a fully sharded rank hold?",
     source="Rajbhandari et al., SC 2020; Zhao et al., VLDB 2023",
     claims={
-        "its shards are 16 bytes for a weight, divided by the ranks": lambda rows: all(
+        "a rank's shards take 16 bytes for each weight, divided by the ranks": lambda rows: all(
             abs(row["shards"] / row["16 d / N"] - 1) < 0.01 for row in rows
         ),
         "what is whole for a moment does not get smaller with more ranks": lambda rows: (
@@ -108,13 +108,13 @@ METHODS = {
             for row in rows
             if row["method"] != "replicated"
         ),
-        "with 256 tokens and gathers when needed, they take over 1.6 times as long": lambda rows: (
+        "with 256 tokens and gathers when needed, sharded ranks take over 1.6 times as long": lambda rows: (
             ratio(rows, "step", tokens=256, method=("sharded, gathered when needed", "replicated")) > 1.6
         ),
-        "one layer ahead, they take less than 1.4 times as long": lambda rows: (
+        "with 256 tokens and one layer ahead, sharded ranks take less than 1.4 times as long": lambda rows: (
             ratio(rows, "step", tokens=256, method=("sharded, one layer ahead", "replicated")) < 1.4
         ),
-        "the more tokens, the less it costs": lambda rows: is_falling(
+        "the more tokens, the less sharding costs": lambda rows: is_falling(
             column(rows, "step", method="sharded, gathered when needed")
         ),
     },
@@ -145,7 +145,7 @@ def half_as_much_again(run):
         "one layer ahead saves more than a tenth of the step": lambda rows: all(
             ratio(rows, "step", tokens=tokens, prefetch=(1, 0)) < 0.9 for tokens in AHEAD_TOKENS
         ),
-        "a second layer changes it by less than a twentieth": lambda rows: all(
+        "gathering a second layer ahead changes the step by less than a twentieth": lambda rows: all(
             abs(ratio(rows, "step", tokens=tokens, prefetch=(2, 1)) - 1) < 0.05 for tokens in AHEAD_TOKENS
         ),
         "with all seven ahead, a step takes over a twentieth longer than with one": lambda rows: all(

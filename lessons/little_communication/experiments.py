@@ -52,7 +52,7 @@ def across(done):
         "meeting every 64 steps leaves over 19 parts in 20": lambda rows: (
             value(rows, "training", line=1.0, meet="every 64 steps") > 0.95
         ),
-        "on a line ten times as slow, even that costs a fifth": lambda rows: (
+        "on a line ten times as slow, even rare meetings cost a fifth": lambda rows: (
             value(rows, "training", line=10.0, meet="every 64 steps") < 0.8
         ),
     },
@@ -84,7 +84,7 @@ def busy(run):
         "the paper's momentum of 0.9 ends at over 1.4 times the loss of plain averages": lambda rows: (
             value(rows, "loss", momentum=0.9) > 1.4 * value(rows, "loss", momentum=0.0)
         ),
-        "a momentum of 0.5 costs little: it stays below 1.2 times the loss of plain averages": lambda rows: (
+        "a momentum of 0.5 costs little: less than 1.2 times the loss of plain averages": lambda rows: (
             value(rows, "loss", momentum=0.5) < 1.2 * value(rows, "loss", momentum=0.0)
         ),
         "in accuracy all are level within four hundredths": lambda rows: (
@@ -122,7 +122,7 @@ def outer(run, momentum):
         "in a valley ten times as long as wide, averages get more than twice as far as with 0.9": lambda rows: (
             ratio(rows, "progress", length=10, outer=("average", "0.9")) > 2
         ),
-        "in one a thousand times as long, a momentum of 0.9 gets a quarter farther than averages": lambda rows: (
+        "in a valley a thousand times as long, a momentum of 0.9 gets a quarter farther than averages": lambda rows: (
             ratio(rows, "progress", length=1000, outer=("0.9", "average")) > 1.25
         ),
         "the longer the valley, the more momentum is best": lambda rows: (
@@ -226,7 +226,7 @@ METHODS = {"DiLoCo": ("diloco", {"outer_momentum": 0.3}), "no barrier": ("async_
         "at four speeds, training without a barrier ends lower": lambda rows: (
             ratio(rows, "loss", cluster="four speeds", method=("no barrier", "DiLoCo")) < 1
         ),
-        "if all are alike, DiLoCo's loss is at most a third higher": lambda rows: (
+        "if all workers are alike, DiLoCo's loss is at most a third higher": lambda rows: (
             ratio(rows, "loss", cluster="four alike", method=("DiLoCo", "no barrier")) < 4 / 3
         ),
         "with a crash, DiLoCo ends at over four times the loss without a barrier": lambda rows: (
@@ -323,7 +323,7 @@ def in_chaos(run, method):
         "one parameter in 256 in every step ends lower than all of them every 256 steps": lambda rows: (
             ratio(rows, "loss", share=1 / 256, send=("few, always", "all, seldom")) < 1
         ),
-        "a quarter of them is as good as all in every fourth step, to within two fifths": lambda rows: (
+        "a quarter of the parameters is as good as all in every fourth step, to within two fifths": lambda rows: (
             3 / 5 < ratio(rows, "loss", share=1 / 4, send=("few, always", "all, seldom")) < 7 / 5
         ),
         "sending one in 256 raises the loss either way": lambda rows: all(
@@ -420,7 +420,7 @@ LEDGER = {
         "each method that saves traffic sends less than a quarter of what meeting in every step does": lambda rows: all(
             row["kB"] < value(rows, "kB", method="every step") / 4 for row in rows if row["method"] != "every step"
         ),
-        "those that send whole models every 16 steps send less than a tenth": lambda rows: all(
+        "methods that send whole models every 16 steps send less than a tenth": lambda rows: all(
             value(rows, "kB", method=name) < value(rows, "kB", method="every step") / 10
             for name in ("averages", "DiLoCo", "streaming", "no barrier", "in pairs")
         ),

@@ -187,7 +187,7 @@ def best_place(rows, quantity):
                 row["speed-up"] > 1.2 if row["split"] == "columns, then rows" else row["speed-up"] < 0.9 for row in rows
             )
         ),
-        "both learn what one rank learns": lambda rows: all(column(rows, "same loss")),
+        "with either split the ranks learn what one rank learns": lambda rows: all(column(rows, "same loss")),
     },
     look=Look("ranks", ("kB sent",), colour="split", theory=("formula",), title="kB from each rank in a step"),
 )
@@ -226,12 +226,12 @@ SAMPLES = 128
             min((row["ms"], row["tensor"]) for row in rows if row["ranks per node"] == node)[1] == node
             for node in (2, 4)
         ),
-        "over twice as many, a step takes more than 1.5 times as long": lambda rows: all(
+        "over twice as many ranks as a node has, a step takes more than 1.5 times as long": lambda rows: all(
             value(rows, "ms", tensor=2 * node, **{"ranks per node": node})
             > 1.5 * value(rows, "ms", tensor=node, **{"ranks per node": node})
             for node in (2, 4)
         ),
-        "at least about twice as many bytes then pass between the nodes": lambda rows: all(
+        "over twice as many ranks as a node has, about twice the bytes or more pass between nodes": lambda rows: all(
             value(rows, "MB between nodes", tensor=2 * node, **{"ranks per node": node})
             > 1.9 * value(rows, "MB between nodes", tensor=node, **{"ranks per node": node})
             for node in (2, 4)
@@ -360,7 +360,7 @@ SHAPES = (1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (4, 2),
         "a combination: pairs that split matrices, in four stages, are fastest": lambda rows: (
             min(rows, key=lambda row: row["ms"])["data x tensor x stages"] == "1 x 2 x 4"
         ),
-        "they take less than 0.6 times as long as eight replicas": lambda rows: (
+        "pairs in four stages take less than 0.6 times as long as eight replicas": lambda rows: (
             cut_value(rows, "ms", 1, 2, 4) < 0.6 * cut_value(rows, "ms", 8, 1, 1)
         ),
         "matrices split over all eight, across the nodes, take over twice as long as any other cut": lambda rows: (
@@ -429,7 +429,7 @@ GROUPS = {"8 x 1": 8, "4 x 2": 4, "2 x 4": 2, "1 x 8": 1}  # copies x pieces
             and value_of_shards(rows, "MB between nodes", "2 x 4")
             < 0.25 * value_of_shards(rows, "MB between nodes", "1 x 8")
         ),
-        "its step is the fastest, more than a fifth shorter than the next": lambda rows: (
+        "with one copy per node a step is the fastest, more than a fifth shorter than the next": lambda rows: (
             value_of_shards(rows, "ms", "2 x 4") < 0.8 * sorted(column(rows, "ms"))[1]
         ),
         "ZeRO-3 sends as many bytes as one copy for all, but only 50 to 60 % as many between nodes": lambda rows: (

@@ -16,7 +16,7 @@ LAYERS = Assignment(
         "eight ranks hold less than a seventh each, and take longer than one": lambda rows: (
             7 * rows[-1]["memory"] < rows[0]["memory"] and rows[-1]["seconds"] > rows[0]["seconds"]
         ),
-        "they wait over four fifths of the time": lambda rows: rows[-1]["share_wait"] > 0.8,
+        "eight ranks wait over four fifths of the time": lambda rows: rows[-1]["share_wait"] > 0.8,
     },
 )  # fmt: skip
 ADAM = {

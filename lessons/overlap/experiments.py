@@ -91,7 +91,7 @@ BUCKET = 131_072  # bytes
         "layer by layer, every layer pays the latency again": lambda rows: (
             rise(rows, "by layer") > 10 * rise(rows, "no overlap")
         ),
-        "with latency, buckets are faster than both": lambda rows: all(
+        "with latency, buckets are faster than layer by layer and than no overlap": lambda rows: all(
             row["in buckets"] < min(row["by layer"], row["no overlap"]) for row in rows[1:]
         ),
         "concurrent all-reduces pay latencies at the same time, and at 20 us are faster than buckets": lambda rows: (
@@ -130,7 +130,9 @@ BUCKETS = {"a layer": 0} | BUCKETS | {"everything": WHOLE}
     source="Shi et al. (MG-WFBP), INFOCOM 2019; buckets as in PyTorch's DistributedDataParallel",
     claims={
         "the best bucket is neither the smallest nor the largest": lambda rows: 0 < best(rows) < len(rows) - 1,
-        "a step only gets faster up to it, and only slower beyond it": lambda rows: valley(column(rows, "ms")),
+        "up to the best bucket a step only gets faster, and beyond it only slower": (
+            lambda rows: valley(column(rows, "ms"))
+        ),
         "one bucket for everything takes as long as no overlap": lambda rows: (
             abs(rows[-1]["ms"] / rows[0]["no overlap"] - 1) < 1e-6
         ),
@@ -221,7 +223,7 @@ def slice_size(run):
     source='Daily et al., "Leveraging Asynchronicity in Gradient Descent", OpenReview rkFd2P5gl',
     claims={
         "a step is never more than twice as fast": lambda rows: max(column(rows, "gain")) <= 2,
-        "over 1.8 times as fast where the all-reduce takes about as long as computing": lambda rows: (
+        "a step is over 1.8 times as fast where the all-reduce takes about as long as computing": lambda rows: (
             max(column(rows, "gain")) > 1.8 and 0.5 < max(rows, key=lambda row: row["gain"])["sum/compute"] < 2
         ),
         "a step takes as long as the longer of the two": lambda rows: all(
@@ -260,10 +262,10 @@ def delay_gain(run):
         "at a delay of k the largest stable rate is 2 sin(pi / (4 k + 2)) over the curvature": lambda rows: all(
             abs(row["largest step"] / row["theory"] - 1) < 0.02 for row in rows
         ),
-        "a delay of one step halves that rate": lambda rows: (
+        "a delay of one step halves the largest stable rate": lambda rows: (
             abs(2 * value(rows, "largest step", delay=1) / value(rows, "largest step", delay=0) - 1) < 0.03
         ),
-        "every further step of delay lowers that rate": lambda rows: (
+        "every further step of delay lowers the largest stable rate": lambda rows: (
             column(rows, "largest step") == sorted(column(rows, "largest step"), reverse=True)
         ),
     },
@@ -363,10 +365,10 @@ HIDDEN = "after backward", "during backward", "early layers first"
         "with 2,048 tokens the sum takes over twice as long as computing, with 32,768 less than a fifth": lambda rows: (
             value(rows, "sum/compute", tokens=2048) > 2 and value(rows, "sum/compute", tokens=32768) < 1 / 5
         ),
-        "from 8,192 tokens on it hides behind the backward pass, except for at most 5 % of computing": lambda rows: all(
-            row["during backward"] < 1.05 for row in rows if row["tokens"] >= 8192
+        "from 8,192 tokens on the sum hides behind the backward pass, except for at most 5 % of computing": (
+            lambda rows: all(row["during backward"] < 1.05 for row in rows if row["tokens"] >= 8192)
         ),
-        "with 2,048 or fewer every way takes over 2.5 times as long as computing alone": lambda rows: all(
+        "with 2,048 tokens or fewer every way takes over 2.5 times as long as computing alone": lambda rows: all(
             min(row[way] for way in HIDDEN) > 2.5 for row in rows if row["tokens"] <= 2048
         ),
         "a model with a quarter of the weights needs just as many tokens": lambda rows: all(
@@ -521,7 +523,7 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
         "the hybrid never sends more than either": lambda rows: all(
             row["hybrid"] <= min(row["split"], row["replicated"]) * (1 + 1e-9) for row in rows
         ),
-        "the hybrid sends about a quarter where both send the same": lambda rows: (
+        "the hybrid sends about a quarter where splitting sends as much as replicating": lambda rows: (
             0.24
             < value(rows, "hybrid", **{"batch of all": WIDTH}) / value(rows, "split", **{"batch of all": WIDTH})
             < 0.25

@@ -144,10 +144,10 @@ NETS = {"smooth": RESIDUAL, "ReLU": PLAIN}
         "without a stash, an update is not the gradient at any of the three weights": lambda rows: all(
             value(rows, place, weights="none") > 0.02 for place in PLACES
         ),
-        "with a stash, it is the gradient at the weights it met, of a different age on each stage": lambda rows: (
-            value(rows, PLACES[0], weights="stash") < 1e-6
+        "with a stash, an update is the gradient at the weights it met, of a different age on each stage": (
+            lambda rows: value(rows, PLACES[0], weights="stash") < 1e-6
         ),
-        "with vertical sync, it is the gradient at one older version of the model": lambda rows: (
+        "with vertical sync, an update is the gradient at one older version of the model": lambda rows: (
             value(rows, PLACES[1], weights="vertical sync") < 1e-6
         ),
         "an update is never the gradient at the newest weights": lambda rows: all(row[PLACES[2]] > 0.5 for row in rows),
@@ -276,7 +276,7 @@ def _train(run, stages, how, momentum, rate):
             > 2 * _trained(rows, "smooth on 4 stages", "none", "off")
             and _trained(rows, "ReLU on 8 stages", "none", "off") > 0.08
         ),
-        "where it is nearly a gradient, stashing changes the loss by less than a third": lambda rows: all(
+        "where an update is nearly a gradient, stashing changes the loss by less than a third": lambda rows: all(
             0.7 < _trained(rows, net, "none") / _trained(rows, net, "stash") < 1.4
             for net in ("smooth on 4 stages", "smooth on 8 stages")
         ),
@@ -487,7 +487,7 @@ def who_learns_first(run):
         "a straight pipeline is as slow as its fattest stage, on any network": lambda rows: (
             max(column(rows, "1-1-1")) < 1.5
         ),
-        "giving that stage two machines is fastest if the network is slow": lambda rows: all(
+        "giving the fattest stage two machines is fastest if the network is slow": lambda rows: all(
             row["2-1"] > 1.15 * max(row["data parallel"], row["1-1-1"])
             for row in rows
             if 1e8 <= row["bandwidth"] <= 1e9

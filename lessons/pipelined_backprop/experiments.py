@@ -175,11 +175,13 @@ def _least(rows, stages):
         "without momentum the rate is below 2 sin(pi / (4 t + 2)) on curvature 1, for every delay t": lambda rows: all(
             abs(row["largest rate"] / row["theory"] - 1) < 0.01 for row in rows if row["momentum"] == 0
         ),
-        "that rate falls as one over the delay": lambda rows: 1.9 < _rate(rows, 0, 10) / _rate(rows, 0, 20) < 2.1,
+        "without momentum the largest rate falls as one over the delay": (
+            lambda rows: 1.9 < _rate(rows, 0, 10) / _rate(rows, 0, 20) < 2.1
+        ),
         "without delay, a momentum of m tolerates 2 (1 + m), nearly twice as much": lambda rows: (
             abs(_rate(rows, 0.9, 0) / 3.8 - 1) < 0.01
         ),
-        "with delay it tolerates far less: at six updates, a tenth of the rate without momentum": lambda rows: (
+        "with delay, momentum tolerates far less: at six updates, a tenth of the rate without momentum": lambda rows: (
             _rate(rows, 0.9, 6) < _rate(rows, 0, 6) / 10
         ),
     },
@@ -223,13 +225,15 @@ PLAIN = {"model": "mlp", "hidden": ",".join(["48"] * 7), "activation": "tanh"}  
         "on one stage an update is the gradient": lambda rows: (
             max(value(rows, place, stages=1) for place in PLACES) < 1e-4
         ),
-        "on more it is the gradient neither at the weights it met nor at the newest": lambda rows: all(
+        "on more stages an update is the gradient neither at the weights it met nor at the newest": lambda rows: all(
             row[place] > 0.01 for row in rows if row["stages"] > 1 for place in PLACES
         ),
         "an update is far nearer to the gradient at the weights it met: less than a third as far": lambda rows: all(
             3 * row[PLACES[0]] < row[PLACES[1]] for row in rows if row["stages"] > 1
         ),
-        "the deeper the pipeline, the farther from that gradient": lambda rows: is_rising(column(rows, PLACES[0])),
+        "the deeper the pipeline, the farther an update is from the gradient at the weights it met": (
+            lambda rows: is_rising(column(rows, PLACES[0]))
+        ),
         "an update is over half a gradient's length away from the gradient at the newest weights": lambda rows: all(
             row[PLACES[1]] > 0.5 for row in rows if row["stages"] > 1
         ),
@@ -271,10 +275,10 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
     source="Chen, Yang & Cheng, 2018 (SpecTrain); Yang et al., 2021 (PipeMare, T1); the comparison is ours",
     claims={
         "with half the delay, the loss ends lower": lambda rows: _with(rows, "half as late") < _with(rows, "one rate"),
-        "with a momentum of 0.9, adding a stash changes it by less than 8 %": lambda rows: (
+        "with a momentum of 0.9, adding a stash changes the loss by less than 8 %": lambda rows: (
             abs(ratio(rows, "loss", momentum=0.9, remedy=("half as late, with a stash", "half as late")) - 1) < 0.08
         ),
-        "a prediction on top of that gains less than a third": lambda rows: (
+        "a prediction on top of half the delay gains less than a third": lambda rows: (
             _with(rows, "half as late, predicted") > 0.67 * _with(rows, "half as late")
         ),
         "a rate for each stage ends a tenth below one rate, or more": lambda rows: (
@@ -283,7 +287,7 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
         "the loss ends higher if rates return to their full value than if they stay divided": lambda rows: (
             _with(rows, "a rate each, at first") > _with(rows, "a rate each")
         ),
-        "half as late and with a rate for each stage, it ends a sixth or more below one rate": lambda rows: (
+        "half as late and with a rate for each stage, the loss ends a sixth or more below one rate": lambda rows: (
             _with(rows, "half as late, a rate each") < 5 / 6 * _with(rows, "one rate")
         ),
         "none comes close to one machine: all end over twice as high": lambda rows: all(
@@ -340,13 +344,13 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
         "with a momentum of 0.9 eight that never wait end over one and a half times as high as one machine": (
             lambda rows: ratio(rows, "loss", momentum=0.9, method=("never waits", "one machine")) > 1.5
         ),
-        "without momentum they end lower than with 0.9, by a fifth or more": lambda rows: (
+        "without momentum eight that never wait end lower than with 0.9, by a fifth or more": lambda rows: (
             ratio(rows, "loss", method="never waits", momentum=(0.0, 0.9)) < 0.8
         ),
-        "each at its best rate and momentum, half as late, they end lower than one machine": lambda rows: (
+        "each at its best rate and momentum, eight that are half as late end lower than one machine": lambda rows: (
             _after(rows, "half as late") < 0.8 * _after(rows, "one machine")
         ),
-        "half as late and with a rate each, they end at under two thirds of one machine's loss": lambda rows: (
+        "half as late and with a rate each, eight end at under two thirds of one machine's loss": lambda rows: (
             _after(rows, "both") < 2 / 3 * _after(rows, "one machine")
         ),
         "eight that wait, as in GPipe, end under half as high as those that never do, with one rate": lambda rows: (
@@ -393,7 +397,7 @@ def _after(rows, method):
             ratio(rows, "speed-up", machines=(8, 3), top="whole") < 1.05
         ),
         "striped, four machines are worth more than three": lambda rows: _striped(rows, 4) > 3,
-        "with two machines it makes no difference": lambda rows: (
+        "with two machines striping makes no difference": lambda rows: (
             abs(_striped(rows, 2) / value(rows, "speed-up", machines=2, top="whole") - 1) < 0.1
         ),
     },

@@ -67,10 +67,10 @@ def cut_in_stages(run):
         "the bubble is (S-1) / (M+S-1) of the time of all stages": lambda rows: all(
             abs(row["idle"] - row["(S-1)/(M+S-1)"]) < 0.025 for row in rows
         ),
-        "doubling the micro-batches nearly halves it, once there are many": lambda rows: all(
+        "doubling the micro-batches nearly halves the bubble, once there are many": lambda rows: all(
             0.5 < more["idle"] / fewer["idle"] < 0.66 for fewer, more in pairwise(rows) if more["M"] > fewer["M"] > 8
         ),
-        "with four times as many micro-batches as stages it is still a tenth to a fifth": lambda rows: all(
+        "with four times as many micro-batches as stages the bubble is still a tenth to a fifth": lambda rows: all(
             0.1 < row["idle"] < 0.2 for row in rows if row["M"] == 4 * row["S"]
         ),
     },
@@ -98,10 +98,10 @@ def bubble(run):
             1 < _best(rows, stages) < 256 for stages in (2, 4, 8)
         ),
         "the best number is larger for eight stages than for two": lambda rows: _best(rows, 2) < _best(rows, 8),
-        "even at that number, eight machines do the work of fewer than four": lambda rows: (
+        "even at the best number, eight machines do the work of fewer than four": lambda rows: (
             max(column(rows, "speed", stages=8)) < 4
         ),
-        "cut into single samples, they are slower than one machine with the whole": lambda rows: (
+        "with a batch cut into single samples, eight machines are slower than one with the whole": lambda rows: (
             value(rows, "speed", stages=8, M=256) < 1
         ),
     },
@@ -136,13 +136,13 @@ def _best(rows, stages):
     "Does it matter to the model that its mini-batches are cut?",
     source="Huang et al., 2019, section 2.2, on batch norm",
     claims={
-        "no: 32 micro-batches teach it the same as one, up to rounding": lambda rows: all(
+        "32 micro-batches teach a network the same as one, up to rounding": lambda rows: all(
             abs(row["convolutions"]) < 1e-6 for row in rows
         ),
-        "with batch norm it does: a sample is normalised with the others of its micro-batch": lambda rows: (
+        "with batch norm cutting matters: a sample is normalised with the others of its micro-batch": lambda rows: (
             rows[-1]["batch norm"] > 2
         ),
-        "it matters most for the smallest micro-batches, whose statistics are noisiest": lambda rows: (
+        "with batch norm the smallest micro-batches suffer most: their statistics are the noisiest": lambda rows: (
             min(column(rows, "batch norm")[4:]) > max(column(rows, "batch norm")[:3])
         ),
     },
@@ -337,7 +337,7 @@ ZOO = {
         "stages idle for 9, 9, 4.5, 6, 3, 3, 1.5 and 2 forward passes by the list, next to 24 of work": lambda rows: (
             column(rows, "by the list") == [9, 9, 4.5, 6, 3, 3, 1.5, 2]
         ),
-        "in training they idle as much, give or take 0.7": lambda rows: all(
+        "in training stages idle as much as on the list, give or take 0.7": lambda rows: all(
             abs(row["idle"] - row["by the list"]) < 0.7 for row in rows
         ),
         "from its first op to its last, a stage of ZB-H2 or ZB-V never idles": lambda rows: all(
@@ -443,7 +443,7 @@ TABLE_5 = """
     "Can a published table be computed?",
     source="Qi et al., 2024, tables 5 and 9",
     claims={
-        "yes: all 44 bubbles agree with the paper's in all four digits": lambda rows: (
+        "all 44 bubbles agree with the paper's in all four digits": lambda rows: (
             len(rows) == 44 and all(round(row["bubble"], 4) == row["paper"] for row in rows)
         ),
         "in every row the split backward saves at least a third of the bubble": lambda rows: all(

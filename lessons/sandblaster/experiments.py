@@ -27,8 +27,8 @@ def portions_computed(done):
             < value(rows, "milliseconds", slowed=times, shares="one each") * 2 / 3
             for times in (3, 30)
         ),
-        "if one is 30 times slower, waiting for its last portion takes over twice the time of backups": lambda rows: (
-            ratio(rows, "milliseconds", slowed=30, shares=("eight each", "eight each, backups")) > 2
+        "if one worker is 30 times slower, waiting for its last portion takes over twice the time of backups": (
+            lambda rows: ratio(rows, "milliseconds", slowed=30, shares=("eight each", "eight each, backups")) > 2
         ),
         "with backups a slow worker costs less than half a pass": lambda rows: (
             ratio(rows, "milliseconds", slowed=(30, 1), shares="eight each, backups") < 1.5
@@ -36,7 +36,7 @@ def portions_computed(done):
         "backups add less than a quarter to the work": lambda rows: all(
             1 < row["work"] < 1.25 if "backups" in row["shares"] else row["work"] == 1 for row in rows
         ),
-        "if all are equally fast, one share each is fastest": lambda rows: (
+        "if all workers are equally fast, one share each is fastest": lambda rows: (
             value(rows, "milliseconds", slowed=1, shares="one each") == min(column(rows, "milliseconds"))
         ),
     },
@@ -80,11 +80,11 @@ def shares_of_a_batch(run):
     "How small should a portion be?",
     source="Dean et al., NIPS 2012, section 4.2",
     claims={
-        "if all are equally fast, the smaller the portion, the longer the pass": lambda rows: is_rising(
+        "if all workers are equally fast, the smaller the portion, the longer the pass": lambda rows: is_rising(
             [value(rows, "no backups", images=n, slowed=1) for n in SIZES]
         ),
-        "if one is 30 times slower, portions of an eighth of a share save three quarters of the time": lambda rows: (
-            ratio(rows, "no backups", images=(180, 23), slowed=30) > 4
+        "if one worker is 30 times slower, portions of an eighth of a share save three quarters of the time": (
+            lambda rows: ratio(rows, "no backups", images=(180, 23), slowed=30) > 4
         ),
         "the smallest portions are not the fastest": lambda rows: (
             ratio(rows, "no backups", images=(6, 12), slowed=30) > 1.2
@@ -93,10 +93,10 @@ def shares_of_a_batch(run):
             3 * value(rows, "backups", images=n, slowed=30) < value(rows, "no backups", images=180, slowed=30)
             for n in SIZES
         ),
-        "portions of 45, a quarter of a share, are then the fastest": lambda rows: (
+        "with backups portions of 45, a quarter of a share, are the fastest": lambda rows: (
             value(rows, "backups", images=45, slowed=30) == min(row["backups"] for row in rows if row["slowed"] == 30)
         ),
-        "if all are equally fast, copies of a whole share cost at least a quarter of the time": lambda rows: (
+        "if all workers are equally fast, copies of a whole share cost at least a quarter of the time": lambda rows: (
             value(rows, "backups", images=180, slowed=1) > 1.25 * value(rows, "no backups", images=180, slowed=1)
         ),
     },
@@ -130,13 +130,13 @@ def size_of_a_portion(run):
         "Downpour's bytes hardly depend on the number of workers": lambda rows: (
             max(column(rows, "megabytes", method="Downpour")) < 1.15 * min(column(rows, "megabytes", method="Downpour"))
         ),
-        "Sandblaster's grow with the workers, if each hands in its sum every 16 portions": lambda rows: is_rising(
+        "Sandblaster's bytes grow with the workers, if each hands in its sum every 16 portions": lambda rows: is_rising(
             column(rows, "megabytes", method="Sandblaster, every 16")
         ),
-        "with 4 workers they are less than a tenth of Downpour's": lambda rows: (
+        "with 4 workers Sandblaster's bytes are less than a tenth of Downpour's": lambda rows: (
             ratio(rows, "megabytes", method=("Downpour", "Sandblaster, every 16"), workers=4) > 10
         ),
-        "if every portion is handed in, they are more than half of Downpour's": lambda rows: (
+        "if every portion is handed in, Sandblaster's bytes are more than half of Downpour's": lambda rows: (
             ratio(rows, "megabytes", method=("Sandblaster, every portion", "Downpour"), workers=4) > 0.5
         ),
         "with 64 workers a batch of 90 portions is too small to save even 30 %": lambda rows: (
@@ -221,7 +221,7 @@ def what_is_lost(run):
             ratio(rows, "f after 40 steps", memory=(3, 0)) < 1 / 2
             and ratio(rows, "f after 40 steps", memory=(10, 0)) < 1 / 4
         ),
-        "ten end lower than three": lambda rows: (
+        "a memory of ten steps ends lower than one of three": lambda rows: (
             value(rows, "f after 40 steps", memory=10) < value(rows, "f after 40 steps", memory=3)
         ),
         "with a memory the line search needs over 20 % fewer passes": lambda rows: (
@@ -299,7 +299,7 @@ def _batch_passes(done):
         "on the bowl noise stops SGD: after 64 passes L-BFGS is more than ten times lower": lambda rows: (
             value(rows, "L-BFGS", problem="bowl", passes=64) < value(rows, "SGD", problem="bowl", passes=64) / 10
         ),
-        "the same steps without a memory are behind both from 8 to 32 passes": lambda rows: all(
+        "the steps of L-BFGS without its memory are behind L-BFGS and SGD from 8 to 32 passes": lambda rows: all(
             row["steepest descent"] > max(row["L-BFGS"], row["SGD"]) for row in rows if row["passes"] in (8, 16, 32)
         ),
     },

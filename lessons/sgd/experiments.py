@@ -65,7 +65,7 @@ EDGES = {"heavy ball": lambda mu: 2 * (1 + mu), "Nesterov": lambda mu: 2 * (1 + 
         "without momentum the longest stable rate is 2 divided by the largest curvature": lambda rows: all(
             abs(row["rate"] - 2) < 0.02 for row in rows if row["momentum"] == 0
         ),
-        "both kinds diverge where theory says, within 1 %": lambda rows: all(
+        "heavy ball and Nesterov diverge where theory says, within 1 %": lambda rows: all(
             abs(row["rate"] / row["theory"] - 1) < 0.01 for row in rows
         ),
         "with more momentum heavy ball tolerates a larger rate, and Nesterov a smaller one": lambda rows: (
@@ -187,7 +187,7 @@ HALF = 1250  # of 2,500 steps
         "1 / t is about as good at a single guess, a half": lambda rows: (
             0.75 < value(rows, "1 / t", guess=0.5) / value(rows, "mean", guess=0.5) < 1.2
         ),
-        "a quarter of that guess ends over eight times as high, eight times the guess over three times": lambda rows: (
+        "a guess of an eighth ends over eight times as high as a half, one of four over three times": lambda rows: (
             ratio(rows, "1 / t", guess=(0.125, 0.5)) > 8 and ratio(rows, "1 / t", guess=(4, 0.5)) > 3
         ),
         "every loss is within a third of theory": lambda rows: all(
@@ -256,7 +256,7 @@ def mean_of(rate, models):
         "the loss of the mean hardly depends on the rate": lambda rows: (
             max(column(rows, "loss", ships="mean")) < 1.2 * min(column(rows, "loss", ships="mean"))
         ),
-        "its loss is within a third of theory, the sum of curvatures over 2T for a mean of T models": lambda rows: all(
+        "the mean's loss is within a third of theory, the sum of curvatures over 2T for T models": lambda rows: all(
             abs(row["loss"] / row["theory"] - 1) < 1 / 3 for row in rows if row["ships"] == "mean"
         ),
         "an exponential average lies in between": lambda rows: all(

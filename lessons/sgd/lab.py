@@ -29,7 +29,7 @@ FLOOR = Assignment(
             for rate in (0.1, 0.2)
             for batch in (1, 4)
         ),
-        "four times the batch divides it by about four": lambda rows: all(
+        "four times the batch divides the floor by about four": lambda rows: all(
             2.5 < _floor(rows, rate, 1) / _floor(rows, rate, 4) < 6.5 for rate in (0.1, 0.2, 0.4)
         ),
     },
@@ -42,7 +42,7 @@ MEAN = Assignment(
         "started after 500 steps, the mean is the same at either rate, within a fifth": lambda rows: (
             max(column(rows, "held_out_loss", after=500)) < 1.2 * min(column(rows, "held_out_loss", after=500))
         ),
-        "started at once, it includes the descent, and is worse": lambda rows: all(
+        "started at once, the mean includes the descent, and is worse": lambda rows: all(
             ratio(rows, "held_out_loss", after=(0, 500), learning_rate=rate) > 1 for rate in (0.2,)
         ),
     },

@@ -29,13 +29,13 @@ def slow(workers, many=0, times=3):
         "32 quiet machines use more than seven eighths of their time": lambda rows: (
             value(rows, "used", cluster="quiet", workers=32) > 87.5
         ),
-        "in a noisy cloud the same 32 use less than three fifths of it": lambda rows: (
+        "in a noisy cloud 32 machines use less than three fifths of their time": lambda rows: (
             value(rows, "used", cluster="noisy cloud", workers=32) < 60
         ),
         "the more machines there are, the smaller the share of their time that is used": lambda rows: all(
             is_falling(column(rows, "used", cluster=cluster)) for cluster in CLOUDS
         ),
-        "the model they learn is bit-identical on all three clusters": lambda rows: all(
+        "the model learned is bit-identical on all three clusters": lambda rows: all(
             len({row["loss"] for row in rows if row["workers"] == workers}) == 1 for workers in SIZES
         ),
     },
@@ -161,8 +161,10 @@ def _best(rows, cluster):
     source="Chen et al., 2016, where 4 of 100 machines were best",
     claims={
         "without stragglers the best number of backups is none": lambda rows: _best(rows, "quiet") == 0,
-        "with one slow machine it is exactly one": lambda rows: _best(rows, "one slow machine") == 1,
-        "that one backup saves more than half the time": lambda rows: (
+        "with one slow machine the best number of backups is exactly one": (
+            lambda rows: _best(rows, "one slow machine") == 1
+        ),
+        "one backup for one slow machine saves more than half the time": lambda rows: (
             ratio(rows, "seconds", cluster="one slow machine", backups=(1, 0)) < 1 / 2
         ),
         "if any machine may be late now and then, a few backups are best": lambda rows: 1 <= _best(rows, "noisy") <= 4,
@@ -314,7 +316,7 @@ def noise_grows(run):
         "from 2 to 8 images, four times the batch saves more than a third of the steps": lambda rows: (
             value(rows, "steps", batch=8) < value(rows, "steps", batch=2) * 2 / 3
         ),
-        "from 128 to 512 images it saves less than a third": lambda rows: (
+        "from 128 to 512 images, four times the batch saves less than a third of the steps": lambda rows: (
             value(rows, "steps", batch=512) > value(rows, "steps", batch=128) * 2 / 3
         ),
         "the steps lie near K (1 + B / batch), with K and B fitted": lambda rows: all(

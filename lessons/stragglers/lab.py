@@ -55,7 +55,7 @@ DO_WITHOUT = Assignment(
         "after the same time one or two backups have the best model": lambda rows: (
             min(column(rows, "held_out_loss")[1:3]) == min(column(rows, "held_out_loss"))
         ),
-        "eight backups of 16 have a worse one than none, though they take 1.5 times as many steps": lambda rows: (
+        "eight backups of 16 have a worse model than none, though they take 1.5 times as many steps": lambda rows: (
             rows[-1]["held_out_loss"] > rows[0]["held_out_loss"] and rows[-1]["updates"] > 1.5 * rows[0]["updates"]
         ),
     },

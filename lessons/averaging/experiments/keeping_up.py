@@ -16,7 +16,7 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
         "16 workers end more than four times as high as one": lambda rows: (
             ratio(rows, "loss", method="model averaging", workers=(16, 1)) > 4
         ),
-        "block momentum of 1 - 1/N keeps them near the single worker": lambda rows: (
+        "block momentum of 1 - 1/N keeps N workers near the single one": lambda rows: (
             max(column(rows, "loss", method="BMUF")) < 2 * value(rows, "loss", method="BMUF", workers=1)
         ),
     },

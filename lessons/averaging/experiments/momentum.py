@@ -20,7 +20,7 @@ BLOCKS = {
         "down a slope, 16 workers get 16 times as far as averages in both forms of the paper": lambda rows: all(
             abs(value(rows, "gain", form=form) - 16) < 0.1 for form in ("classical", "nesterov")
         ),
-        "in the form of the code they get 31 times as far": lambda rows: (
+        "in the form of the code, 16 workers get 31 times as far": lambda rows: (
             abs(value(rows, "gain", form="nesterov_code") - 31) < 0.2
         ),
         "the code overshoots an optimum farther than the form it is meant to implement": lambda rows: (
@@ -65,12 +65,15 @@ def _distances(done):
     "What is a second momentum good for, between long stretches of local steps?",
     source="Wang, Tantia, Ballas & Rabbat, 2020 (SlowMo); Douillard et al., 2023 (DiLoCo)",
     claims={
-        "down a narrow valley both get farther than local SGD": lambda rows: all(
+        "down a narrow valley SlowMo and DiLoCo get farther than local SGD": lambda rows: all(
             ratio(rows, "progress", method=(method, "local SGD"), rate=1.0) > 1.2 for method in ("SlowMo", "DiLoCo")
         ),
-        "both get farther than local SGD at a larger rate, at which it is about to diverge": lambda rows: all(
-            value(rows, "progress", method=method, rate=1.0) > value(rows, "progress", method="local SGD", rate=1.95)
-            for method in ("SlowMo", "DiLoCo")
+        "SlowMo and DiLoCo get farther at a rate of 1 than local SGD does at 1.95, close to diverging": (
+            lambda rows: all(
+                value(rows, "progress", method=method, rate=1.0)
+                > value(rows, "progress", method="local SGD", rate=1.95)
+                for method in ("SlowMo", "DiLoCo")
+            )
         ),
     },
     look=Look("method", ("progress",), "rate", kind="bar", title="powers of ten that the loss fell"),

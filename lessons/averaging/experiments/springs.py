@@ -20,10 +20,10 @@ MEAN = {"AGN": {"algorithm": "agn"}}
             value(rows, "loss", method="EAMSGD", period=period) < 1.2 * min(column(rows, "loss", period=period))
             for period in PERIODS
         ),
-        "without momentum they are about level with Downpour if replicas visit in every step": lambda rows: (
+        "without momentum, springs are about level with Downpour if replicas visit in every step": lambda rows: (
             1 / 1.6 < ratio(rows, "loss", method=("Downpour", "EASGD"), period=1) < 1.6
         ),
-        "without momentum they are far ahead of it if replicas visit in every 16th step, or less often": lambda rows: (
+        "without momentum, springs are far ahead of Downpour if visits are 16 steps apart, or more": lambda rows: (
             min(
                 ratio(rows, "loss", method=("Downpour", "EASGD"), period=16),
                 ratio(rows, "loss", method=("Downpour", "EASGD"), period=64),
@@ -80,19 +80,19 @@ def visiting(run, method, period, workers=4):
         "with two or four workers the spring ends far lower": lambda rows: all(
             ratio(rows, "loss", method=("EASGD", "AGN"), workers=workers) < 2 / 3 for workers in (2, 4)
         ),
-        "with eight the two are about level": lambda rows: (
+        "with eight workers spring and mean are about level": lambda rows: (
             2 / 3 < ratio(rows, "loss", method=("EASGD", "AGN"), workers=8) < 3 / 2
         ),
-        "with sixteen the mean is ahead, as its authors report": lambda rows: (
+        "with sixteen workers the mean is ahead, as its authors report": lambda rows: (
             ratio(rows, "loss", method=("EASGD", "AGN"), workers=16) > 3 / 2
         ),
-        "the mean ends at the same loss with all of them": lambda rows: (
+        "the mean ends at the same loss with any number of workers": lambda rows: (
             max(column(rows, "loss", method="AGN")) < 1.6 * min(column(rows, "loss", method="AGN"))
         ),
         "springs with momentum (EAMSGD) are ahead of the mean with up to eight workers": lambda rows: all(
             ratio(rows, "loss", method=("EAMSGD", "AGN"), workers=workers) < 3 / 4 for workers in (2, 4, 8)
         ),
-        "with sixteen workers they are level or ahead": lambda rows: (
+        "with sixteen workers EAMSGD is level with the mean, or ahead": lambda rows: (
             ratio(rows, "loss", method=("EAMSGD", "AGN"), workers=16) < 5 / 4
         ),
     },

@@ -68,10 +68,10 @@ def unlike_shards(run):
     "Does a smaller rate lead workers with different data to the optimum?",
     source="Stich, 2019; the fixed point is ours, see local_sgd",
     claims={
-        "the smaller the rate, the nearer to the optimum they settle": lambda rows: is_falling(
+        "the smaller the rate, the nearer to the optimum the average settles": lambda rows: is_falling(
             [abs(row["settled"] - row["optimum"]) for row in rows]
         ),
-        "at a hundredth of the rate they settle within a twentieth of the optimum": lambda rows: (
+        "at a hundredth of the rate the average settles within a twentieth of the optimum": lambda rows: (
             abs(rows[-1]["settled"] / rows[-1]["optimum"] - 1) < 0.05
         ),
         "the average settles where the formula says": lambda rows: all(
@@ -127,7 +127,7 @@ def distance_after(kind, rate, period, prox=0.0):
         "averaging and FedProx end more than 0.01 from the optimum at every period": lambda rows: all(
             row["off"] > 0.01 for row in rows if row["method"] != METHODS["scaffold"]
         ),
-        "SCAFFOLD ends less than 0.001 from it, and more than a hundred times closer than either": lambda rows: all(
+        "SCAFFOLD ends less than 0.001 from the optimum, over a hundred times closer than either": lambda rows: all(
             row["off"] < 1e-3 and 100 * row["off"] < min(column(rows, "off", period=row["period"], method=other))
             for row in matching(rows, method=METHODS["scaffold"])
             for other in (METHODS["average"], METHODS["prox"])

@@ -15,7 +15,7 @@ LATE = {"all are late now and then": ("exponential", 1), "one is always late": (
         "eight machines do the work that order statistics predict, to within a tenth": lambda rows: all(
             abs(row["speed-up"] / row["theory"] - 1) < 0.1 for row in rows
         ),
-        "if all are late now and then, most of the waiting averages out": lambda rows: (
+        "if all machines are late now and then, most of the waiting averages out": lambda rows: (
             value(rows, "speed-up", late="all are late now and then", period=1) < 3.2
             and value(rows, "speed-up", late="all are late now and then", period=256) > 6.5
         ),
@@ -63,7 +63,7 @@ CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow m
         "on quiet machines averaging is faster": lambda rows: (
             ratio(rows, "seconds", cluster="quiet", method=("local SGD", "EASGD")) < 1
         ),
-        "in a noisy cloud they are about level": lambda rows: (
+        "in a noisy cloud averaging and visiting are about level": lambda rows: (
             abs(ratio(rows, "seconds", cluster="noisy cloud", method=("local SGD", "EASGD")) - 1) < 0.15
         ),
         "one slow machine makes averaging take more than twice as long": lambda rows: (

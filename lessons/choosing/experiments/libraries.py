@@ -58,7 +58,7 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
         "FSDP2 takes as long as a formula with prefetching predicts, within 5 %": lambda rows: (
             abs(_torch_to_ours(rows, TIME, "ZeRO-3", "formula") - 1) < 0.05
         ),
-        "the pipeline's formula fails for torch's, too: links are slower than stages": lambda rows: (
+        "the formula fails for torch's pipeline as for ours: links are slower than stages": lambda rows: (
             _torch_to_ours(rows, TIME, "1F1B", "formula") > 1.2
         ),
     },

@@ -82,7 +82,7 @@ SLOW, FAST = "VGG-16, V100, 10GbE", "GPT-2 XL, H100, NVLink"
         "on 10 GbE the overlapped all-reduce of VGG-16 falls from over 3 machines to less than one": lambda rows: (
             _worth(rows, SLOW, "overlapped", "float32") > 3 and _worth(rows, SLOW, "overlapped", "mixed") < 0.9
         ),
-        "that of ResNet-50 falls from over 4 machines to at most a quarter more than one": lambda rows: (
+        "the overlapped all-reduce of ResNet-50 falls from over 4 machines to between 1 and 1.25": lambda rows: (
             _worth(rows, "ResNet-50, V100, 10GbE", "overlapped", "float32") > 4
             and 1 < _worth(rows, "ResNet-50, V100, 10GbE", "overlapped", "mixed") < 1.25
         ),

@@ -62,10 +62,10 @@ def _best(rows, modules):
         "at first a step is within 8 degrees of a right angle to the gradient": lambda rows: all(
             abs(row["degrees"] - 90) < 8 for row in rows if row["steps"] == 0
         ),
-        "from 30 steps on it turns towards the gradient, further and further": lambda rows: all(
+        "from 30 steps on the step turns towards the gradient, further and further": lambda rows: all(
             is_falling(column(rows, "degrees", feedback=feedback)[2:]) for feedback in ("DFA", "FA")
         ),
-        "after 300 steps it is downhill, less than 80 degrees from the gradient": lambda rows: (
+        "after 300 steps the step is downhill, less than 80 degrees from the gradient": lambda rows: (
             max(column(rows, "degrees", steps=300)) < 80
         ),
     },

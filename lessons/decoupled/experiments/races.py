@@ -155,7 +155,7 @@ ON_SPIRALS = {
         "frozen ends over 15 points below back-propagation: the lower layers have to learn": lambda rows: (
             _right(rows, "frozen") < _right(rows, "back-propagation") - 0.15
         ),
-        "old errors, own losses and random errors each win back over a quarter of that": lambda rows: all(
+        "old errors, own losses and random errors each win back over a quarter of what frozen loses": lambda rows: all(
             _won(rows, method) > 0.25 for method in ("old errors", "own loss", "random errors")
         ),
         "own losses still end below back-propagation": lambda rows: (

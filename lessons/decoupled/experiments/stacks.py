@@ -92,7 +92,7 @@ ON_IMAGES = {
         "random errors gain next to nothing: less than 5 points over frozen convolutions": lambda rows: (
             value(rows, "accuracy", method="random errors") < value(rows, "accuracy", method="frozen") + 0.05
         ),
-        "with losses of their own they end over 4 points above frozen": lambda rows: (
+        "with losses of their own, modules end over 4 points above frozen ones": lambda rows: (
             value(rows, "accuracy", method="own loss") > value(rows, "accuracy", method="frozen") + 0.04
         ),
         "each best rate has a worse one on both sides": lambda rows: all(

@@ -97,7 +97,7 @@ SEATS = {"two halves": (*range(0, 16, 2), *range(1, 16, 2)), "in turn": tuple(ra
         "D-PSGD settles at the optimum on no graph": lambda rows: all(
             row["settled"] - row["optimum"] > 0.01 for row in rows
         ),
-        "gradient tracking settles there on every graph": lambda rows: all(
+        "gradient tracking settles at the optimum on every graph": lambda rows: all(
             abs(row["tracked"] - row["optimum"]) < 1e-3 for row in rows
         ),
         "at a third of the rate D-PSGD would settle less than half as far from the optimum": lambda rows: all(
@@ -162,13 +162,13 @@ def _mixings(way, workers):
         "with changing partners all have heard from all after log2 N steps, rounded up": lambda rows: all(
             row["heard of"] == row["workers"] for row in rows if row["way"] == "gossip" and row["last"]
         ),
-        "if N is a power of two, every worker then has the exact mean": lambda rows: all(
+        "if N is a power of two, every worker has the exact mean after log2 N steps": lambda rows: all(
             value(rows, "error", way="gossip", workers=workers, last=True) < 1e-15 for workers in (8, 16)
         ),
-        "with 6 and 12 workers the largest error of a weight is then 0.02 to 0.1": lambda rows: all(
+        "with 6 and 12 workers the largest error of a weight is 0.02 to 0.1 after log2 N steps": lambda rows: all(
             0.02 < value(rows, "error", way="gossip", workers=workers, last=True) < 0.1 for workers in (6, 12)
         ),
-        "on a ring of 16, each worker has by then heard from nine, itself included": lambda rows: (
+        "on a ring of 16, each worker has heard from nine after four steps, itself included": lambda rows: (
             value(rows, "heard of", way="ring", workers=16, last=True) == 9
         ),
     },

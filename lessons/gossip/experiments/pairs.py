@@ -25,11 +25,11 @@ def step_time(run, method, late, **values):
     "Who waits for whom if outer steps are taken in pairs?",
     source="Kolehmainen et al., 2025, on waiting for all or for one; the case of a slow worker is ours",
     claims={
-        "if all are late now and then, pairs take less than nine tenths of the time of a sum": lambda rows: (
+        "if all workers are late now and then, pairs take less than nine tenths of the time of a sum": lambda rows: (
             0.9 * value(rows, "slowdown", late="all are late now and then", method="sum of all (DiLoCo)")
             > value(rows, "slowdown", late="all are late now and then", method="in pairs (NoLoCo)")
         ),
-        "if one is always slow, pairs and a sum of all take the same time, within 5 %": lambda rows: (
+        "if one worker is always slow, pairs and a sum of all take the same time, within 5 %": lambda rows: (
             abs(ratio(rows, "slowdown", late="one is three times as slow", method=(*METHODS,)) - 1) < 0.05
         ),
     },

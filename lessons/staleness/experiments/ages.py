@@ -14,7 +14,7 @@ from lessons.staleness.experiments import BOWL, TIMES, slow, time_of
         "if times are nearly equal, almost all ages are near N-1": lambda rows: (
             sum(row["share"] for row in rows if row["times"] == "nearly alike" and 5 <= row["age"] <= 9) > 0.9
         ),
-        "a heavy tail, too, leaves most of them near N-1": lambda rows: (
+        "a heavy tail, too, leaves most ages near N-1": lambda rows: (
             sum(row["share"] for row in rows if row["times"] == "heavy tail" and 5 <= row["age"] <= 9) > 0.5
         ),
     },
@@ -41,20 +41,20 @@ def ages(run):
     "How old is a gradient when it arrives?",
     source="Mitliagkas et al., 2016; Hermans, 2017; the proof is ours",
     claims={
-        "N-1 updates on average, whatever the times and speeds": lambda rows: all(
+        "a gradient is N-1 updates old on average, whatever the times and speeds": lambda rows: all(
             abs(row["mean"] / (row["workers"] - 1) - 1) < 0.02 for row in rows
         ),
-        "in a round robin every single gradient is that old": lambda rows: all(
+        "in a round robin every single gradient is N-1 updates old": lambda rows: all(
             row["youngest"] == row["oldest"] == row["workers"] - 1
             for row in rows
             if row["times"] == "all alike" and row["slowest"] == 1
         ),
-        "with exponential times about one in N is not old at all, and some are very old": lambda rows: all(
+        "with exponential times about one gradient in N is not old at all, and some are very old": lambda rows: all(
             abs(row["fresh"] * row["workers"] - 1) < 0.3 and row["oldest"] > 5 * row["workers"]
             for row in rows
             if row["times"] == "exponential"
         ),
-        "a heavy tail makes a few older still, and hardly any fresh": lambda rows: all(
+        "a heavy tail makes a few gradients older still, and hardly any fresh": lambda rows: all(
             value(rows, "oldest", times="heavy tail", workers=n) > value(rows, "oldest", times="exponential", workers=n)
             and value(rows, "fresh", times="heavy tail", workers=n) < 0.1
             for n in (4, 16)

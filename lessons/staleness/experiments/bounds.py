@@ -14,20 +14,20 @@ READER = {"hidden": "32", "batch": 16}
     "Should workers wait for each other?",
     source="Ho et al., 2013",
     claims={
-        "if all take the same time nobody waits, and staleness gains little or nothing": lambda rows: (
+        "if all workers take the same time nobody waits, and staleness gains little or nothing": lambda rows: (
             max(column(rows, "waiting", times="all alike")) < 0.03
             and ratio(rows, "time", times="all alike", bound=(16, 0)) > 0.8
         ),
-        "if their times differ a little, no bound is twice as fast as another": lambda rows: (
+        "if workers' times differ a little, no bound is twice as fast as another": lambda rows: (
             max(column(rows, "time", times="nearly alike")) < 2 * min(column(rows, "time", times="nearly alike"))
         ),
-        "if their times differ a little, workers wait less than a fifth as long with the loosest bound": lambda rows: (
+        "if workers' times differ a little, they wait less than a fifth as long with the loosest bound": lambda rows: (
             ratio(rows, "waiting", times="nearly alike", bound=(0, 16)) > 5
         ),
-        "if their times differ a lot, not waiting is more than twice as fast": lambda rows: (
+        "if workers' times differ a lot, not waiting is more than twice as fast": lambda rows: (
             ratio(rows, "time", times="exponential", bound=(0, 16)) > 2
         ),
-        "a looser bound never makes them wait longer": lambda rows: all(
+        "a looser bound never makes workers wait longer": lambda rows: all(
             (np.diff(column(rows, "waiting", times=times)) < 0.01).all() for times in WAITED
         ),
     },

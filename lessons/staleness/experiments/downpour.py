@@ -10,11 +10,11 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
     "What do Adagrad and a warm start do for Downpour?",
     source="Dean et al., 2012, section 4.1",
     claims={
-        "a warm start lowers Adagrad's loss somewhat at a bold rate, and by a quarter at twice that": lambda rows: (
+        "a warm start lowers Adagrad's loss somewhat at a rate of 0.04, and by a quarter at 0.08": lambda rows: (
             ratio(rows, "loss", update="adagrad", rate=0.04, warm=(128, 0)) < 0.95
             and ratio(rows, "loss", update="adagrad", rate=0.08, warm=(128, 0)) < 3 / 4
         ),
-        "a warm start does not harm Adagrad at any rate up to that": lambda rows: all(
+        "a warm start does not harm Adagrad at any rate up to 0.08": lambda rows: all(
             ratio(rows, "loss", update="adagrad", rate=rate, warm=(128, 0)) < 1.1 for rate in (0.01, 0.04, 0.08)
         ),
         "each with its best rate, Adagrad is about level with SGD or ahead after a warm start": lambda rows: (
@@ -54,14 +54,14 @@ def warm_adagrad(run):
     "What should a worker commit that has taken several steps by itself?",
     source="Hermans, Spanakis & Moeckel, 2017; Hermans, 2017, chapters 3 and 4",
     claims={
-        "not their sum: four workers can commit it after every step, sixteen cannot after several": lambda rows: (
+        "four workers can commit the sum after every step, sixteen cannot after several steps": lambda rows: (
             value(rows, "Downpour: the sum", workers=4, period=1) < LEARNED
             and min(column(rows, "Downpour: the sum", workers=16)[1:]) > 3 * LEARNED
         ),
         "four workers cannot commit the sum of many steps": lambda rows: (
             value(rows, "Downpour: the sum", workers=4, period=16) > GUESSING / 2
         ),
-        "where the sum of several fails, the mean ends lower": lambda rows: all(
+        "where the sum of several steps fails, their mean ends lower": lambda rows: all(
             row["AGN: the mean"] < 0.9 * row["Downpour: the sum"]
             for row in rows
             if row["Downpour: the sum"] > LEARNED and row["period"] > 1

@@ -14,13 +14,13 @@ from lessons.staleness.experiments import BOWL, TIMES, end_loss, slow
         "with exponential times the mean path is that of a momentum 1 - 1/N": lambda rows: all(
             abs(row["momentum"] - (1 - 1 / row["workers"])) < 0.03 for row in rows if row["times"] == "exponential"
         ),
-        "with exponential times the rate of that path is about lr/N": lambda rows: all(
+        "with exponential times the rate of the mean path is about lr/N": lambda rows: all(
             abs(row["N rate / lr"] - 1) < 0.3 for row in rows if row["times"] == "exponential"
         ),
-        "that recursion predicts the path": lambda rows: all(
+        "with exponential times the theorem's recursion predicts the mean path": lambda rows: all(
             row["off by"] < 0.1 for row in rows if row["times"] == "exponential"
         ),
-        "in a round robin the recursion does not predict the path": lambda rows: all(
+        "in a round robin the theorem's recursion does not predict the mean path": lambda rows: all(
             row["off by"] > 0.2 and row["N rate / lr"] > 1.4 for row in rows if row["times"] == "all alike"
         ),
     },
@@ -65,13 +65,15 @@ MOMENTA = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
     "How much momentum should a server add?",
     source="Mitliagkas, Zhang, Hadjis & Ré, 2016",
     claims={
-        "the more workers, the less: most for one, less for two, hardly any or a negative one for eight": lambda rows: (
-            _favourite(rows, 1)["added"] > _favourite(rows, 2)["added"] > _favourite(rows, 8)["added"] < 0.1
+        "the more workers, the less momentum: most for one, less for two, hardly any or negative for eight": (
+            lambda rows: (
+                _favourite(rows, 1)["added"] > _favourite(rows, 2)["added"] > _favourite(rows, 8)["added"] < 0.1
+            )
         ),
         "one worker gets less than half as far without momentum": lambda rows: (
             value(rows, "progress", workers=1, added=0.0) < 0.5 * _favourite(rows, 1)["progress"]
         ),
-        "eight need none: slightly less momentum than they beget takes them nearly as far as the best": lambda rows: (
+        "eight workers need none: slightly less momentum than they beget is nearly as good as the best": lambda rows: (
             value(rows, "progress", workers=8, **{"in all": 0.8}) > 0.8 * _favourite(rows, 8)["progress"]
         ),
         "a total of 0.6, with what asynchrony begets, takes any number two thirds as far as its best": lambda rows: all(

@@ -10,14 +10,16 @@ from lessons.staleness.experiments import DIGITS, GUESSING, end_loss
     "Can a server keep the rate of one worker, however many push?",
     source="Zhang, Gupta, Lian & Liu, 2016; Jiang, Cui, Zhang & Yu, 2017",
     claims={
-        "asynchronous SGD cannot keep that rate": lambda rows: all(
+        "asynchronous SGD cannot keep the rate of one worker": lambda rows: all(
             row["loss"] > 1.5 for row in rows if row["method"] == "asynchronous SGD" and row["workers"] > 1
         ),
-        "a server that divides each step by its age can keep that rate": lambda rows: all(
+        "a server that divides each step by its age can keep the rate of one worker": lambda rows: all(
             row["loss"] < 1.3 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
         ),
-        "a step of all workers then does little more than one worker's step did": lambda rows: all(
-            row["loss"] > 0.45 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
+        "with steps divided by age, a step of all workers does little more than one worker's step did": (
+            lambda rows: all(
+                row["loss"] > 0.45 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
+            )
         ),
     },
     look=Look("workers", ("loss",), "method", log="x", title="held-out loss"),

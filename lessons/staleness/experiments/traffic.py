@@ -70,7 +70,7 @@ def server_bottleneck(run):
         "below k = m n / (m + n), 32 in the first layer, factors are shorter": lambda rows: all(
             row["numbers"] < 0.75 * row["gradient"] for row in rows if row["batch"] <= 16
         ),
-        "above it they are not sent": lambda rows: all(
+        "above m n / (m + n) factors are not sent": lambda rows: all(
             row["numbers"] == row["gradient"] for row in rows if row["batch"] > 33
         ),
         "the model is the same, bit for bit": lambda rows: not any(column(rows, "apart")),

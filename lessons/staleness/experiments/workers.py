@@ -13,7 +13,7 @@ from lessons.staleness.experiments import DIGITS, GUESSING, LEARNED, NOTHING, en
         "32 machines that wait for each other do the work of fewer than 20": lambda rows: (
             value(rows, "speed-up", method="synchronous", workers=32) < 20
         ),
-        "if nobody waits they do the work of 32, to within a tenth": lambda rows: all(
+        "machines that never wait do the work of their number, to within a tenth": lambda rows: all(
             abs(row["speed-up"] / row["workers"] - 1) < 0.1 for row in rows if row["method"] == "asynchronous"
         ),
         "with as many gradients each, at the same rate, workers that never wait learn far more": lambda rows: (
@@ -60,7 +60,7 @@ def _most(rows, rate):
         "many workers learn little or nothing": lambda rows: all(
             row["loss"] > NOTHING for row in rows if row["rate"] * row["workers"] > 2
         ),
-        "a quarter of the rate cures it: four times the workers learn": lambda rows: (
+        "with a quarter of the rate, four times as many workers learn": lambda rows: (
             [_most(rows, rate) for rate in RATES] == [2, 8, 32]
         ),
     },
