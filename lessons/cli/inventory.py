@@ -18,7 +18,7 @@ ITEMS = ("question", "right before", "right after", "discrimination", "misconcep
 
 
 @click.command(
-    "inventory", help="Ask 42 questions before and after a course. Each wrong choice is a known misconception."
+    "inventory", help="Ask questions from every chapter before and after a course. Wrong choices name misconceptions."
 )
 @click.option("--before", type=WRITTEN, help="ask before the course, and write the answers to this file")
 @click.option("--after", type=WRITTEN, help="the same, after the course")

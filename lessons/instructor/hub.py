@@ -50,7 +50,7 @@ lockstep grade --gradescope averaging                      # the zip of its auto
 lockstep book quiz averaging --gift quiz.gift --seed 3          # questions for Moodle, with drawn numbers
 lockstep book progress hand_ins/*.json --csv answers.csv        # what students answered, and how sure they were
 lockstep book bugs --answers ada.json                           # grade what a student found in *Find the bug*
-lockstep book inventory --before ada.json                       # 42 questions before the course, --after at its end
+lockstep book inventory --before ada.json                       # questions before the course, --after at its end
 lockstep book inventory --report FOLDER --csv class.csv         # gain, difficulty, and which misconceptions remain
 ```
 

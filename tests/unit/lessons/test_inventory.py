@@ -42,9 +42,9 @@ def command():
     return lambda *words, **how: CliRunner().invoke(main, list(words), **how)
 
 
-def test_there_are_42_questions_of_all_chapters_as_the_quizzes_have_them():
+def test_there_are_questions_of_all_chapters_as_the_quizzes_have_them():
     every = inventory.questions()
-    assert len({one.name for one in every}) == 42
+    assert len({one.name for one in every}) == len(every) > 40
     assert {one.name.partition(".")[0] for one in every} == {one.name for one in lessons.written_chapters()}
     for one in every:
         chapter, _, name = one.name.partition(".")
@@ -131,22 +131,24 @@ def test_a_class_takes_the_inventory_in_the_terminal_and_is_reported(command, tm
             letters.append("abcdefgh"[keys.index(question.right)] if number < right else "-")
         return "\n".join(letters) + "\n"
 
-    for file, when, seed, right in (("ada", "before", 3, 10), ("ada2", "after", 4, 26), ("ben", "before", 5, 42)):
+    many = len(inventory.questions())
+    few, more = many - 32, many - 16  # the gain is half of what was wrong before
+    for file, when, seed, right in (("ada", "before", 3, few), ("ada2", "after", 4, more), ("ben", "before", 5, many)):
         words = ("inventory", f"--{when}", str(tmp_path / f"{file}.json"), "--seed", str(seed), "--student", file[:3])
         done = command(*words, input=answers(seed, right))
-        assert done.exit_code == 0 and "42 of 42" in done.output
+        assert done.exit_code == 0 and f"{many} of {many}" in done.output
         assert command(*words).exit_code == 2  # no answers are overwritten
     (tmp_path / "other.json").write_text("{}")
     done = command("inventory", "--report", str(tmp_path), "--csv", str(tmp_path / "class.csv"))
     assert done.exit_code == 0 and "Class mean gain: 0.50" in done.output and "other.json: " in done.output
     with (tmp_path / "class.csv").open() as table:
         assert [*csv.reader(table)] == [
-            ["student", "before", "after", "gain"], ["ada", "10", "26", "0.50"], ["ben", "42", "", ""]
+            ["student", "before", "after", "gain"], ["ada", str(few), str(more), "0.50"], ["ben", str(many), "", ""]
         ]  # fmt: skip
     with (tmp_path / "class-items.csv").open() as table:
-        assert len([*csv.reader(table)]) == 43
+        assert len([*csv.reader(table)]) == many + 1
     kept = json.loads((tmp_path / "ada.json").read_text())
-    assert kept["when"] == "before" and kept["seed"] == 3 and len(kept["answers"]) == 10
+    assert kept["when"] == "before" and kept["seed"] == 3 and len(kept["answers"]) == few
 
 
 def test_files_that_the_inventory_did_not_write_are_told_in_a_sentence(command, tmp_path):
