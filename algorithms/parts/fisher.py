@@ -60,8 +60,13 @@ class Fisher:
         return Y
 
     def update(self, X) -> None:
-        """Update F with the rows X (n, D), on the CPU and in float64, since C has the squares of the eigenvalues."""
+        """Update F with the rows X (n, D), on the CPU and in float64, since C has the squares of the eigenvalues.
+
+        Rows that are not all finite do not change F.
+        """
         X = np.ascontiguousarray(kernels.to_numpy(X), np.float64)
+        if not np.isfinite(X).all():  # an overflow, which the caller's step reports; NaN has no eigenvalues
+            return
         (n, D), r, keep = X.shape, len(self.R), 1 - self.forget
         common, Z, C, R = np.empty((n, r)), np.empty((r, D)), np.empty((r, r)), np.empty((r, D))
         kernels.matmul(common, X, self.R.T)
