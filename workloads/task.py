@@ -285,14 +285,15 @@ class Task:
         """Record an update of the shared model, computed from parameters `staleness` updates old."""
         self.recorder.record_update(staleness)
 
-    def holds(self, kind: str, nbytes: int) -> None:
-        """Set the number of bytes of `kind` (one of `tracing.HELD`) that this rank holds.
+    def holds(self, kind: str, nbytes: int, stored: int = 0) -> None:
+        """Set the number of bytes of `kind` (one of `tracing.HELD`) that this rank holds, with `stored` bytes more.
 
         Raise OutOfMemory if the total exceeds the rank's memory. Computing a gradient already records parameters,
         gradients and activations; optimizers record their state, and `kernels.keep` its argument. In mixed precision,
-        the 16-bit copy with which a training rank computes is added to its parameters.
+        the 16-bit copy with which a training rank computes is added to its parameters. Those `stored` have no copy,
+        because the rank does not compute with them.
         """
-        self.recorder.holds(kind, self._with_copies(nbytes) if kind == "parameters" else nbytes)
+        self.recorder.holds(kind, stored + (self._with_copies(nbytes) if kind == "parameters" else nbytes))
 
     def measure(self, quantity: str, value: float) -> None:
         """Record the value of a quantity that the algorithm measures, such as "noise scale" or "spread"."""

@@ -71,7 +71,7 @@ def worker(comm, task, s=Settings()):
     rule = optimizer(s.update, w.mine, s.momentum)
 
     def holds(whole, ahead):
-        task.holds("parameters", w.mine.nbytes + second.mine.nbytes * s.secondary + whole.nbytes + ahead)
+        task.holds("parameters", whole.nbytes, stored=w.mine.nbytes + second.mine.nbytes * s.secondary + ahead)
 
     for _ in task.steps(together=True):
         layers = task.layerwise()

@@ -40,7 +40,7 @@ def worker(comm, task, s=Settings()):
 
     def gather(layer):
         whole = concatenate(comm.all_gather(w.mine[w.piece(layer.place)]))  # (d_l,)
-        task.holds("parameters", w.mine.nbytes + whole.nbytes)
+        task.holds("parameters", whole.nbytes, stored=w.mine.nbytes)
         return whole
 
     for _ in task.steps(together=True):
