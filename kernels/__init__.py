@@ -60,6 +60,7 @@ allocator.keep_freed()
 FAMILIES: dict[str, tuple[str, ...]] = {
     "updates": (
         "sgd",
+        "sign_sgd",
         "momentum",
         "nesterov",
         "sutskever",
@@ -73,7 +74,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         *("squared_norm", "displacement", "block_momentum"),
     ),
     "compression": (
-        *("residual", "kth_largest", "select", "gather", "scatter_add"),
+        *("residual", "kth_largest", "select", "row_top_k", "gather", "scatter_add"),
         *("threshold", "scatter_signs", "correct", "forget", "clip"),
         *("norms", "two_means", "choose", "pack", "stochastic_quantize", "stochastic_dequantize", "majority_vote"),
         *("to_fixed", "from_fixed", "to_bf16", "from_bf16", "matmul", "gram_schmidt"),

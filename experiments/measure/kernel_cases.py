@@ -105,6 +105,12 @@ def select(rng, n):
     return np.zeros(room, np.float32), np.zeros(room, np.int32), v, np.sort(np.abs(v))[-room], 1
 
 
+def row_top_k(rng, n):
+    k = WIDTH // 16
+    empty = np.empty((samples(n), k), np.float32), np.empty((samples(n), k), np.int32)
+    return *empty, *draw(rng, (samples(n), WIDTH))
+
+
 def norms(rng, n):
     return np.empty(RUNS, np.float32), *draw(rng, n), edges(n), 2
 
@@ -408,6 +414,9 @@ EAGER = "eager"
 KERNEL_CASES: dict[str, KernelCase] = {
     # updates
     "sgd": KernelCase(vectors(2, 1e-3), lambda torch, w, g, rate: w.add_(g, alpha=-rate)),
+    "sign_sgd": KernelCase(
+        vectors(2, 1e-3), lambda torch, w, g, rate: w.add_(torch.sign(g), alpha=-rate)
+    ),
     "momentum": KernelCase(
         vectors(3, 1e-3, 0.9), lambda torch, w, v, g, rate, mu: w.add_(v.mul_(mu).add_(g), alpha=-rate)
     ),
@@ -446,6 +455,9 @@ KERNEL_CASES: dict[str, KernelCase] = {
         lambda torch, v, k: (torch.kthvalue(v.abs(), len(v) - k + 1).values,),
     ),
     "select": KernelCase(select),
+    "row_top_k": KernelCase(
+        row_top_k, lambda torch, values, index, x: (torch.gather(x, 1, torch.topk(x.abs(), index.shape[1])[1]),)
+    ),
     "gather": KernelCase(gather, lambda torch, out, v, index: torch.index_select(v, 0, index, out=out)),
     "scatter_add": KernelCase(scatter_add, lambda torch, out, index, values: out.index_add_(0, index, values)),
     "threshold": KernelCase(lambda rng, n: (np.zeros(n, np.int32), *draw(rng, n), 2.5)),

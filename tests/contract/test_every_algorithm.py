@@ -30,6 +30,7 @@ VARIANTS = [(name, {}) for name in NAMES] + [
     ("large_batch", {"warm_up": "constant", "warm_up_epochs": 1, "milestones": "", "base_batch": 8}),
     ("lamb", {"rule": "lars", "adapt": "matrices", "warm_up": "none", "base_batch": 8, "learning_rate": 0.05}),
     ("one_bit_adam", {"freeze_step": 3}),
+    ("demo", {"fraction": 0.5, "segment": 3, "decay": 0.5}),
     ("muon", {"all_matrices": True, "scale": "jordan", "momentum": 0.5}),
     ("robust", {"aggregate": "trimmed", "momentum": 0.5}),
     ("robust", {"aggregate": "geometric", "liars": 1, "lie": "little", "strength": 1.0}),

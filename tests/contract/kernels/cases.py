@@ -49,6 +49,10 @@ def round_to(rng: np.random.Generator, n: int, dtype: type) -> tuple:
     return np.empty(n, dtype), v, 11, -14, -1
 
 
+def signs(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    return vector(rng, n, dtype), vector(rng, n, dtype).round(), 0.1  # rounded: some are 0
+
+
 def adagrad(rng: np.random.Generator, n: int, dtype: type) -> tuple:
     return vector(rng, n, dtype), vector(rng, n, dtype) ** 2, vector(rng, n, dtype), 0.1, 1e-8
 
@@ -82,6 +86,11 @@ def selected(rng: np.random.Generator, n: int, dtype: type) -> tuple:
     return np.zeros(room, dtype), np.zeros(room, np.int32), v, dtype(1.1), 2
 
 
+def ranked_rows(rng: np.random.Generator, n: int, dtype: type) -> tuple:
+    x = rng.standard_normal((n, 10)).round(1).astype(dtype)  # rounded: several of a row are equal
+    return np.zeros((n, 3), dtype), np.zeros((n, 3), np.int32), x
+
+
 def places(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.permutation(n)[: n // 2].astype(np.int32)
 
@@ -106,6 +115,7 @@ def adaptive(rng: np.random.Generator, n: int, dtype: type) -> tuple:
 
 CASES: dict[str, Case] = {
     "sgd": Case(vectors(2, 0.1), bits=True),
+    "sign_sgd": Case(signs, bits=True),
     "momentum": Case(vectors(3, 0.1, 0.9), bits=True),
     "nesterov": Case(vectors(3, 0.1, 0.9), bits=True),
     "adagrad": Case(adagrad, bits=True),
@@ -126,6 +136,7 @@ CASES: dict[str, Case] = {
     "residual": Case(vectors(2), bits=True),
     "kth_largest": Case(ranked),
     "select": Case(selected),
+    "row_top_k": Case(ranked_rows),
     "gather": Case(gathered),
     "scatter_add": Case(scattered, bits=True),
     "threshold": Case(lambda rng, n, dtype: (np.zeros(n, np.int32), vector(rng, n, dtype), 1.0)),

@@ -1,0 +1,44 @@
+"""Sign descent: every parameter takes a step of the same length, against the sign of its gradient.
+
+    w <- w - lr sign(g)
+
+A gradient of 0 leaves its parameter where it is. NaN propagates.
+
+Price: 2 FLOPs and 3 words per parameter (read w and g, write w), as SGD.
+Source: Bernstein, Wang, Azizzadenesheli & Anandkumar, ICML 2018, arXiv:1802.04434.
+"""
+
+import numpy as np
+
+from kernels.compiled import exact, formula, length
+from kernels.gpu import cuda
+from kernels.launch import elementwise
+
+FLOPS, WORDS = 2, 3
+
+
+def reference(w, g, learning_rate):
+    w -= learning_rate * np.sign(g)
+
+
+@formula
+def element(w, g, rate):
+    if g > 0:
+        return w - rate
+    if g < 0:
+        return w + rate
+    return w - rate * g  # 0 or NaN
+
+
+@exact
+def cpu(w, g, learning_rate):
+    rate = w.dtype.type(learning_rate)
+    for i in range(length(w, g)):
+        w[i] = element(w[i], g[i], rate)
+
+
+@elementwise
+def gpu(w, g, learning_rate):
+    rate = w.dtype.type(learning_rate)
+    for i in range(cuda.grid(1), w.size, cuda.gridsize(1)):
+        w[i] = element(w[i], g[i], rate)
