@@ -416,7 +416,7 @@ def lowest(rows, code):
         "the best rate of a majority vote is at most a fiftieth of SGD's best rate": lambda rows: (
             best(rows, "sign") <= best(rows, "none") / 50
         ),
-        "at 0.8, about the best rate for SGD, the vote learns nothing": lambda rows: (
+        "at a rate of 0.8, about the best for SGD, the vote learns nothing": lambda rows: (
             value(rows, "loss", code="sign", rate=0.8) > 2
         ),
         "with each at its own best rate, the vote ends at less than one and a half times SGD's loss": lambda rows: (

@@ -179,8 +179,8 @@ def gain(rows, network):
         "at the same rate, eight mini-batches per update end more than four times as high as one": lambda rows: (
             rows[-1]["loss, same rate"] > 4 * rows[0]["loss, same rate"]
         ),
-        "at a rate multiplied by their number, up to four end less than 1.5 times as high as one": lambda rows: all(
-            row["loss, scaled rate"] < 1.5 * rows[0]["loss, scaled rate"] for row in rows[:-1]
+        "at a rate multiplied by their number, up to four mini-batches end less than 1.5 times as high": (
+            lambda rows: all(row["loss, scaled rate"] < 1.5 * rows[0]["loss, scaled rate"] for row in rows[:-1])
         ),
         "eight mini-batches end higher than one": lambda rows: (
             rows[-1]["loss, scaled rate"] > rows[0]["loss, scaled rate"]

@@ -33,9 +33,11 @@ PAYS = Assignment(
     turn={"network": ("1GbE", "HDR"), "accumulate": ACCUMULATE},
     note=("seconds", "updates", "held_out_loss"),
     claims={
-        "eight per update gain over a factor of 5 on the slow network, less than 3 on the fast one": lambda rows: (
-            ratio(rows, "seconds", network="1GbE", accumulate=(1, 8)) > 5
-            and ratio(rows, "seconds", network="HDR", accumulate=(1, 8)) < 3
+        "eight mini-batches per update gain a factor over 5 on the slow network, under 3 on the fast one": (
+            lambda rows: (
+                ratio(rows, "seconds", network="1GbE", accumulate=(1, 8)) > 5
+                and ratio(rows, "seconds", network="HDR", accumulate=(1, 8)) < 3
+            )
         ),
         "on both networks, the fewer updates, the higher the loss": lambda rows: all(
             (losses := column(rows, "held_out_loss", network=network)) == sorted(losses) for network in ("1GbE", "HDR")

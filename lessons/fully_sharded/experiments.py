@@ -60,7 +60,7 @@ def sharded_step(run, **values):
         "with 16 ranks what is whole for a moment takes more than the shards": lambda rows: (
             value(rows, "whole for a moment", ranks=16) > value(rows, "shards", ranks=16)
         ),
-        "activations do not get smaller either": lambda rows: (
+        "activations do not get smaller with more ranks": lambda rows: (
             min(column(rows, "activations")) > 0.99 * max(column(rows, "activations"))
         ),
     },
@@ -220,7 +220,7 @@ def layer_sizes(width, kinds=69):
         "with a quarter of the tokens that the formula asks for, more than half of the gathers shows": lambda rows: all(
             shown > 50 for shown in column(rows, "shown", tokens=64)
         ),
-        "with about twice as many, less than a fifth does": lambda rows: all(
+        "with about twice as many as the formula asks for, less than a fifth of the gathers shows": lambda rows: all(
             shown < 20 for shown in column(rows, "shown", tokens=512)
         ),
     },

@@ -137,10 +137,10 @@ def _start(comm, task, s):
         "with 128 and 256 images the root rule has more than twice the linear rule's training loss": lambda rows: all(
             ratio(rows, "loss", rule=("root of k", "k times"), batch=batch) > 2 for batch in (128, 256)
         ),
-        "with 1,024 the root rule has less than half the linear rule's error": lambda rows: (
+        "with 1,024 images the root rule has less than half the linear rule's error": lambda rows: (
             ratio(rows, "error", rule=("root of k", "k times"), batch=1024) < 0.5
         ),
-        "with 1,024 the root rule has more than twice its own error with 128": lambda rows: (
+        "with 1,024 images the root rule has more than twice its own error with 128": lambda rows: (
             ratio(rows, "error", rule="root of k", batch=(1024, 128)) > 2
         ),
     },

@@ -42,7 +42,11 @@ WAIT_FOR_ALL = Assignment(
     {**SPEEDS, "algorithm": "diloco"},
     turn={"slow": ("", "0:0.58,1:0.75,2:1.51,3:3.33")},
     note=("samples", "share_wait", "held_out_loss"),
-    claims={"the slowest makes the others wait for two fifths of the time": lambda rows: rows[1]["share_wait"] > 0.4},
+    claims={
+        "the slowest worker makes the others wait for two fifths of the time": (
+            lambda rows: rows[1]["share_wait"] > 0.4
+        )
+    },
 )
 WAIT_FOR_NOBODY = Assignment(
     {**SPEEDS, "algorithm": "async_diloco"},

@@ -243,7 +243,7 @@ TUNED = {  # on how many stages weights are computed, how, and the steps to try
         "GPipe ends lowest, at under two thirds of stashing": lambda rows: (
             best(rows, weights="GPipe")["loss"] < 2 / 3 * best(rows, weights="stash")["loss"]
         ),
-        "vertical sync is still the worst": lambda rows: (
+        "vertical sync is the worst with its own best rate and momentum, too": lambda rows: (
             best(rows, weights="vertical sync")["loss"] > max(best(rows, weights=w)["loss"] for w in ("stash", "none"))
         ),
         "stashing ends lower without momentum than with 0.9": lambda rows: (
@@ -369,8 +369,10 @@ def what_a_stage_holds(run):
         "with latency PipeDream loses time in every mini-batch, since at most S are in flight": lambda rows: all(
             abs(row["PipeDream"] / row["(f+b) / (f+b + 2c (S-1)/S)"] - 1) < 0.05 for row in rows
         ),
-        "GPipe pays for latency once per mini-batch, and is ahead if it is high": lambda rows: _ahead(rows, 4) < 0.85,
-        "with twice as many in flight, PipeMare hides a latency as long as a forward pass": lambda rows: (
+        "GPipe pays for latency once per mini-batch, and is ahead if latency is high": (
+            lambda rows: _ahead(rows, 4) < 0.85
+        ),
+        "with twice as many mini-batches in flight, PipeMare hides a latency as long as a forward pass": lambda rows: (
             _speed(rows, "PipeMare", 1) > 0.95 > 0.7 > _speed(rows, "PipeDream", 1)
         ),
         "2BW is PipeDream here: updating less often makes it no faster": lambda rows: all(

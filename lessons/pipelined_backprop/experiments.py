@@ -136,11 +136,11 @@ TRIED = {
         "each at its own best rate and momentum, two stages end over 1.3 times as high as one": lambda rows: (
             _least(rows, 2) > 1.3 * _least(rows, 1)
         ),
-        "four end higher than two, and eight over 1.5 times as high as two": lambda rows: (
+        "four stages end higher than two, and eight over 1.5 times as high as two": lambda rows: (
             _least(rows, 2) < _least(rows, 4) and 1.5 * _least(rows, 2) < _least(rows, 8)
         ),
-        "eight end over four times as high as one": lambda rows: _least(rows, 8) > 4 * _least(rows, 1),
-        "with a momentum of 0.9 the best rate of eight is at most a quarter of that of one": lambda rows: (
+        "eight stages end over four times as high as one": lambda rows: _least(rows, 8) > 4 * _least(rows, 1),
+        "with a momentum of 0.9 the best rate of eight stages is at most a quarter of that of one": lambda rows: (
             best(rows, stages=8, momentum=0.9)["rate"] <= best(rows, stages=1, momentum=0.9)["rate"] / 4
         ),
         "with a momentum of 0.9 each best rate has a worse one on both sides": lambda rows: all(

@@ -35,7 +35,7 @@ RATES = Assignment(
             max(column(rows, "held_out_loss", learning_rate=0.0016))
             < 1.1 * min(column(rows, "held_out_loss", learning_rate=0.0016))
         ),
-        "at 0.0256, eight stages end over four times as high as one": lambda rows: (
+        "at a rate of 0.0256, eight stages end over four times as high as one": lambda rows: (
             ratio(rows, "held_out_loss", workers=(8, 1), learning_rate=0.0256) > 4
         ),
     },

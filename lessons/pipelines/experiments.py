@@ -393,7 +393,7 @@ def zoo(run):
         "1F1B pays in the steady state, too, since only S micro-batches are in flight": lambda rows: all(
             abs(row["1F1B"] - row["in the steady state"]) < 1.5 for row in rows
         ),
-        "with twice as many in flight the latency is hidden again, up to (f+b)/2": lambda rows: all(
+        "with twice as many micro-batches in flight the latency is hidden again, up to (f+b)/2": lambda rows: all(
             (row["1F1B, twice ahead"] < row["once"] + 1.5) == (row["c"] <= 1.5) for row in rows
         ),
     },

@@ -184,10 +184,10 @@ HALF = 1250  # of 2,500 steps
         "the mean ends within a quarter of the same loss at every rate": lambda rows: (
             max(column(rows, "mean")) < 1.25 * min(column(rows, "mean"))
         ),
-        "1 / t is about as good at a single guess, a half": lambda rows: (
+        "at a guess of a half, 1 / t is about as good as the mean": lambda rows: (
             0.75 < value(rows, "1 / t", guess=0.5) / value(rows, "mean", guess=0.5) < 1.2
         ),
-        "a guess of an eighth ends over eight times as high as a half, one of four over three times": lambda rows: (
+        "a guess of an eighth ends over eight times as high as a half, a guess of four over three times": lambda rows: (
             ratio(rows, "1 / t", guess=(0.125, 0.5)) > 8 and ratio(rows, "1 / t", guess=(4, 0.5)) > 3
         ),
         "every loss is within a third of theory": lambda rows: all(

@@ -10,7 +10,7 @@ EDGE = Assignment(
     turn={"learning_rate": (0.5, 1, 1.9, 2.1)},
     note=("held_out_loss",),
     claims={
-        "at 2.1 the loss ends far above where it began, at 1.9 far below": lambda rows: (
+        "at a rate of 2.1 the loss ends far above where it began, at 1.9 far below": lambda rows: (
             value(rows, "held_out_loss", learning_rate=2.1) > 1000
             and value(rows, "held_out_loss", learning_rate=1.9) < 1e-2
         ),

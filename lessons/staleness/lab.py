@@ -12,7 +12,7 @@ BREAK_IT = Assignment(
     note=("learns",),
     claims={
         "one worker learns at every rate": lambda rows: column(rows, "learns", workers=1) == [1.0] * 4,
-        "32 workers learn at none of the three larger ones": lambda rows: (
+        "32 workers learn at none of the three larger rates": lambda rows: (
             column(rows, "learns", workers=32)[:3] == [0.0] * 3
         ),
     },

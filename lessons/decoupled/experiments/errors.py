@@ -17,20 +17,20 @@ TWO_HIDDEN = {"model": "mlp", "hidden": "64,64", "activation": "tanh"}
     "What do old errors cost?",
     source="Huo et al., ICML 2018; the numbers are ours",
     claims={
-        "at 0.1, where one module learns well, eight end over 1.5 times as high": lambda rows: (
+        "at a rate of 0.1, where one module learns well, eight end over 1.5 times as high": lambda rows: (
             ratio(rows, "loss", modules=(8, 1), rate=0.1) > 1.5
         ),
-        "the best rate of eight is no larger than that of one": lambda rows: (
+        "the best rate of eight modules is no larger than that of one": lambda rows: (
             _best(rows, 8)["rate"] <= _best(rows, 1)["rate"]
         ),
-        "at their best rates eight end over 1.4 times as high as one, and higher than four": lambda rows: (
+        "at their best rates eight modules end over 1.4 times as high as one, and higher than four": lambda rows: (
             _best(rows, 8)["loss"] > max(1.4 * _best(rows, 1)["loss"], _best(rows, 4)["loss"])
         ),
-        "at 0.05 four modules are as good as one, within a tenth": lambda rows: (
+        "at a rate of 0.05 four modules are as good as one, within a tenth": lambda rows: (
             abs(ratio(rows, "loss", modules=(4, 1), rate=0.05) - 1) < 0.1
         ),
-        "the best rate of four has a worse one on each side, that of eight two worse ones below it": lambda rows: (
-            min(TRIED[4]) < _best(rows, 4)["rate"] < max(TRIED[4]) and TRIED[8][1] < _best(rows, 8)["rate"]
+        "the best rate of four modules has a worse one on each side, that of eight two worse ones below it": (
+            lambda rows: min(TRIED[4]) < _best(rows, 4)["rate"] < max(TRIED[4]) and TRIED[8][1] < _best(rows, 8)["rate"]
         ),
     },
     look=Look("rate", ("loss",), "modules", log="xy", title="training loss after 200 steps"),

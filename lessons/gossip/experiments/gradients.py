@@ -77,7 +77,7 @@ def _worst(graph, workers):
         "only on the complete graph do the replicas stay together": lambda rows: (
             value(rows, "apart", graph="complete", workers=16) < 1e-20
         ),
-        "meanwhile the loss of the mean stays below 1 and reveals nothing": lambda rows: (
+        "while replicas drift apart, the loss of their mean stays below 1 and reveals nothing": lambda rows: (
             max(column(rows, "loss of the mean")) < 1 < 1e6 < value(rows, "apart", graph="torus", workers=16)
         ),
     },

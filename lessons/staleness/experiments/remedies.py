@@ -16,7 +16,7 @@ from lessons.staleness.experiments import DIGITS, GUESSING, end_loss
         "a server that divides each step by its age can keep the rate of one worker": lambda rows: all(
             row["loss"] < 1.3 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
         ),
-        "with steps divided by age, a step of all workers does little more than one worker's step did": (
+        "with steps divided by age, a step of all workers does little more than one worker's": (
             lambda rows: all(
                 row["loss"] > 0.45 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
             )
