@@ -291,7 +291,12 @@ def allowed_values(kind: type[BaseModel], name: str) -> str:
 
 
 def _bound(value: float) -> str:
-    """Return a bound as text: an integer with all its digits, since seeds can be large; other numbers are rounded."""
+    """Return a bound as text: a large power of two as such, other integers to the last digit, since seeds can be large.
+
+    Other numbers are rounded.
+    """
+    if isinstance(value, int) and value >= 2**32 and value.bit_count() == 1:
+        return f"2^{value.bit_length() - 1}"
     return str(value) if isinstance(value, int) else f"{value:g}"
 
 

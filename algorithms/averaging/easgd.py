@@ -12,7 +12,7 @@ With `momentum` delta it is EAMSGD: the local step has Nesterov's momentum, with
 
     v <- delta v - lr g(x + delta v)        x <- x - p + v
 
-The centre is the model. Steps after a replica's last visit are lost; if that was its first, at step 0, all are.
+The centre is the model. Steps after a replica's last visit are lost: all of them, if it visited only at step 0.
 
 dist-keras differs: its EAMSGD looks back, to x - delta v, and multiplies two learning rates; its AEASGD takes the
 gradient after the visit.

@@ -6,13 +6,22 @@ start.py uses it before anything is installed, `lockstep` afterwards. Standard l
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def workbench(python: str, main: str, words: Sequence[str], **environment: str) -> int:
-    """Replace this process with Streamlit, given the file `main` and the options `words`. Exit if its port is taken."""
+    """Replace this process with Streamlit, given the file `main` and the options `words`. Exit if its port is taken.
+
+    Return 2 if Streamlit has no option of that form: all of its own have a section, as in --server.port.
+    """
+    for name in (word.partition("=")[0] for word in words):
+        if name.startswith("--") and "." not in name and name != "--help":
+            problem = f"lockstep: the workbench has no option {name}; its options are Streamlit's: --server.port 8600"
+            print(problem, file=sys.stderr)
+            return 2
     print("lockstep: opening the workbench; Ctrl-C stops it, --server.port N uses port N", flush=True)
     return become([python, "-m", "streamlit", "run", main, *words], **environment)
 

@@ -64,7 +64,8 @@ class KnobOption(SectionOption):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         field = self.kind.model_fields[self.knob]
         choices = ", ".join(CHOICES[self.knob]) if self.knob in CHOICES else allowed_values(self.kind, self.knob)
-        facts = [] if choices == "text" else [choices + (", or best" if self.knob == "learning_rate" else "")]
+        listed = all(word in field.description for word in choices.replace(" or ", ", ").split(", "))
+        facts = [] if choices == "text" or listed else [choices + (", or best" if self.knob == "learning_rate" else "")]
         if self.begins not in (None, ""):
             facts.append(f"default {format_value(self.begins)}")
         elif self.begins is None:

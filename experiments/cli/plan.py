@@ -43,7 +43,8 @@ def plan_command(tokens: str, price: float | None, top: int, as_json: bool, **as
 
     \b
     data to context   GPUs over which each way splits the work; pipe 4x10: a
-                      pipeline of four GPUs with ten stages on each
+                      pipeline of four GPUs with ten stages on each, 4 zb: a
+                      zero-bubble schedule
     experts           GPUs over which the experts of a layer are divided
     micro             sequences in a micro-batch
     shards            what data-parallel ranks shard: the optimizer's state,

@@ -141,7 +141,7 @@ def _rounded(s: dict[str, Any]) -> str:
     """Return the digest up to rounding, if there is one, with "diverged" for losses that are not finite."""
     numbers = s.get("digest_to_rounding", "").split()
     told = " ".join(one if math.isfinite(float(one)) else DIVERGED for one in numbers)
-    return told and f"; up to rounding {told}"
+    return told and f"; mean loss of each quarter, then held out: {told}"
 
 
 def _work(s: dict[str, Any]) -> str:

@@ -127,7 +127,7 @@ class Experiment(Knobs):
     jitter: str = knob("none", "random variation of compute times from step to step, by preset")
     slow: Slow = knob(
         "",
-        "slow ranks as rank:factor; below 1 is faster, which real ranks can do only on an emulated device",
+        "slow ranks as rank:factor, servers first; below 1 is faster, for real ranks only on an emulated device",
         example="2:3,5:1.5",
     )
     pause: Pause = knob("", "ranks that stop for a while, as rank:from-to in seconds", example="1:0.5-0.8")
@@ -136,7 +136,12 @@ class Experiment(Knobs):
     )
 
     steps: int | None = knob(
-        200, "stop after this many mini-batches per worker", none="no limit", ge=1, le=10_000_000, unit="steps"
+        200,
+        "stop after this many mini-batches per worker; without a limit if another one is given",
+        none="no limit",
+        ge=1,
+        le=10_000_000,
+        unit="steps",
     )
     epochs: float | None = knob(
         None,

@@ -7,7 +7,7 @@ from theory.planner import published
 from theory.planner.memory_use import TIGHT
 from theory.planner.step_time import utilisation
 
-ERROR = "Nine of ten published runs were within 8 % of what a fit to other models predicts"
+ERROR = "Nine of ten published runs were within 8 % of the prediction of a fit to the other models"
 SPLIT = ", and all 13 that split their model within 13 % of the prediction"
 UNSEEN = {"median error": "2.9 %", "nine of ten within": "8 %", "within 20 %": "96 %"}
 """The errors on each model when fitted to the others. Computing them takes minutes; a slow test does so."""

@@ -15,6 +15,7 @@ import pytest
 
 import installation
 import start
+from app.browser import serve
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -195,6 +196,12 @@ def test_a_port_in_use_ends_the_start_and_the_way_out_is_said(held):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 1
     assert f"{held} is not available" in done.stderr and "--server.port N uses port N" in done.stdout
+
+
+def test_an_option_that_the_workbench_does_not_have_is_named_before_anything_opens(capsys):
+    assert serve.workbench(sys.executable, "app/main.py", ["--port", "8700"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and "no option --port" in printed.err and "--server.port" in printed.err
 
 
 def test_help_after_an_option_of_the_workbench_is_ours_and_names_the_port():

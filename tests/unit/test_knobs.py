@@ -87,6 +87,7 @@ class Bounded(Knobs):
     small: float = knob(0.5, "small", lt=1)
     most: float = knob(0.5, "no more", le=1)
     seed: int = knob(0, "to its last digit", ge=0, le=2**31 - 1)
+    scale: int = knob(1, "as a power of two", ge=1, le=2**60)
 
 
 def test_a_bound_that_is_not_allowed_itself_is_told_apart_from_one_that_is():
@@ -99,6 +100,7 @@ def test_a_bound_that_is_not_allowed_itself_is_told_apart_from_one_that_is():
         "small": "below 1",
         "most": "at most 1",
         "seed": "0 to 2147483647",
+        "scale": "1 to 2^60",
     }
     with pytest.raises(ValueError, match=quote("decay … '1' … 0 to below 1")):
         make(Bounded, {"decay": "1"}, "it")

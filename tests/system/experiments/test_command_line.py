@@ -128,6 +128,11 @@ def test_help_says_what_the_command_does_and_with_a_name_what_the_algorithm_does
     assert "[NAME[,NAME]...]" in main("sweep", "--help")[1]
 
 
+def test_help_lists_the_choices_of_an_option_once(main):
+    told = " ".join(main("run", "--help")[1].split())
+    assert told.count("mlp, residual, cnn or cnn_bn") == told.count("relu or tanh") == 1
+
+
 def test_help_shows_the_knobs_of_the_chosen_workload(main):
     assert "--condition" in main("run", "--workload", "quadratic", "--help")[1]
     assert "--condition" not in main("run", "--help")[1]
