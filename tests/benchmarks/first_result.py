@@ -41,7 +41,7 @@ def page(script: str, runs: str) -> float:
             browser.goto(f"http://{address}/")
             usable = browser.wait_for_function("window.seen").json_value() / 1000 - start
             if script.startswith("app"):
-                browser.locator(".st-key-loss canvas").wait_for()  # stored now, if it was not before
+                browser.locator(".st-key-timeline canvas").first.wait_for()  # stored now, if it was not before
     return usable
 
 
