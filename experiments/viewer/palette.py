@@ -33,7 +33,7 @@ DOING: dict[str, AreaStyle] = {
     "compute": AreaStyle("#56B4E9", 1.0, "", "gradients, forward and backward passes", DARK),
     "update": AreaStyle("#009E73", 1.0, "\\", "optimizer and averaging arithmetic", LIGHT),
     "communicate": AreaStyle("#E69F00", 0.62, ".", "moving a message the rank needs now", DARK),
-    "wait": AreaStyle("#A7B0BA", 0.26, "", "blocked: another rank is not ready"),
+    "wait": AreaStyle("#848E99", 0.26, "", "blocked: another rank is not ready"),
     "idle": AreaStyle("#6B7480", 0.26, "x", "stopped: paused, lost or done"),
 }
 assert tuple(DOING) == KINDS
@@ -133,7 +133,10 @@ RANK = "#4A5A6A"
 """A rank in a graph, with white text; contrast with both pages is at least 2 to 1."""
 
 MUTED = "#87919C"
-"""Axis marks and remarks; contrast with both pages is at least 3 to 1."""
+"""Lines and marks that recede; contrast with both pages is at least 3 to 1."""
+
+QUIET = 0.7
+"""Share of the text's colour in a canvas's small print, the rest being the page's: at least 4.5 to 1 on both pages."""
 
 FLAG = "#C4441C"
 """What happened at a moment of a timeline, with white text."""
@@ -147,6 +150,7 @@ CLASSES = ("#CC6677", "#5B7FC7", "#CDB84B", "#882255", "#44AA99", "#999933", "#A
 CANVAS = {
     "light": LIGHT,
     "muted": MUTED,
+    "quiet": QUIET,
     "flag": FLAG,
     "memory": HOLDING["gradients"][0],
     "learned": {"right": RUNS[0].colour, "loss": RUNS[1].colour},

@@ -117,13 +117,21 @@ function asBytes(data) {
 function pageColours(element) {
   const style = getComputedStyle(element);
   const of = (name, otherwise) => style.getPropertyValue(name).trim() || otherwise;
+  const text = of("--st-text-color", "#1B2733"), page = of("--st-background-color", "#FFFFFF");
   return {
-    text: of("--st-text-color", "#1B2733"),
-    page: of("--st-background-color", "#FFFFFF"),
+    text,
+    page,
     panel: of("--st-secondary-background-color", "#F4F6F8"),
     border: of("--st-border-color", "#DDE3E9"),
     muted: COLOURS.muted,
+    quiet: mixed(text, page, COLOURS.quiet),
   };
+}
+
+// A mix of two colours, with this share of the first one.
+function mixed(one, other, share) {
+  const [a, b] = [rgb(one), rgb(other)];
+  return `#${a.map((part, i) => Math.round(part * share + b[i] * (1 - share)).toString(16).padStart(2, "0")).join("")}`;
 }
 
 function rgb(colour) {

@@ -50,7 +50,7 @@ class Sparkline {
       g.fillRect(this.x(from), 0, Math.max(2, this.x(to) - this.x(from)), bottom);
     }
     lettering(g, 11, "left", "top");
-    g.fillStyle = page.muted;
+    g.fillStyle = page.quiet;
     g.fillText("0 s", GUTTER, bottom + 4);
     g.textAlign = "right";
     g.fillText(inSeconds(end), GUTTER + plot, bottom + 4);

@@ -260,7 +260,7 @@ class Topology {
   // Say what fills the machines and what the bars next to them mean.
   drawMeaning(g, height, page) {
     lettering(g, 11);
-    g.fillStyle = page.muted;
+    g.fillStyle = page.quiet;
     g.fillText(this.meaning(), 4, height - (this.held ? LINE : 0) - 7.5);
     if (!this.held) return;
     g.fillText(this.machines.memory, 13, height - 7.5);

@@ -45,6 +45,16 @@ def test_nothing_is_told_by_colour_alone():
         assert (a.height, a.hatch) != (b.height, b.hatch)
 
 
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_waiting_and_small_print_can_be_seen_on_both_pages(name):
+    theme = CONFIG["theme"][name]
+    for page in (theme["backgroundColor"], theme["secondaryBackgroundColor"]):
+        assert min(contrast(palette.DOING[kind].colour, page) for kind in ("wait", "idle")) >= 3
+    parts = [[int(theme[what][i : i + 2], 16) for i in (1, 3, 5)] for what in ("textColor", "backgroundColor")]
+    mix = [round(palette.QUIET * a + (1 - palette.QUIET) * b) for a, b in zip(*parts, strict=True)]
+    assert contrast("#" + "".join(f"{part:02X}" for part in mix), theme["backgroundColor"]) >= 4.5
+
+
 def test_white_text_can_be_read_on_the_primary_colour():
     assert contrast(CONFIG["theme"]["primaryColor"], "#FFFFFF") >= 4.5
 

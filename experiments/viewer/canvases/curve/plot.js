@@ -9,7 +9,7 @@ class Plot {
     const { left, right, top, bottom } = this.edges(width, height), to = this.scales(width, height);
     g.lineWidth = 1;
     g.strokeStyle = page.border;
-    g.fillStyle = page.muted;
+    g.fillStyle = page.quiet;
     lettering(g, 12, "right");
     for (const { value, text } of up) {
       const y = Math.round(to.y(value)) + 0.5;

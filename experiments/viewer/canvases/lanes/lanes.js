@@ -65,7 +65,7 @@ class Lanes {
       g.strokeStyle = page.border;
       g.lineWidth = 1;
       strokeLine(g, [x, TOP - 4], [x, height - AXIS + 3]);
-      g.fillStyle = page.muted;
+      g.fillStyle = page.quiet;
       const half = g.measureText(text).width / 2;
       const middle = Math.min(Math.max(x, GUTTER + half - 6), GUTTER + plot - half + 3);
       g.fillText(text, middle, height - AXIS + 6);
@@ -112,7 +112,7 @@ class Lanes {
   drawEnded(g, begin, end, plot, page) {
     if (this.pitch < 12) return;
     lettering(g, 11);
-    g.fillStyle = page.muted;
+    g.fillStyle = page.quiet;
     const wide = g.measureText(DONE).width;
     for (let r = begin; r < end; r++) {
       if (this.ended[r] == null) continue;

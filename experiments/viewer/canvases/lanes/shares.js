@@ -101,7 +101,7 @@ class Shares {
     g.strokeStyle = page.text;
     g.lineWidth = 1.5;
     g.strokeRect(a, 1.5, b - a, STRIP + 1);
-    g.fillStyle = page.muted;
+    g.fillStyle = page.quiet;
     lettering(g, 11);
     g.fillText(this.whole, 4, 2 + STRIP / 2, GUTTER - 8);
   }
