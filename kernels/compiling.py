@@ -1,6 +1,7 @@
 """Compiling: count the time Numba spends compiling kernels that it did not find on disk, and notify listeners.
 
-A kernel is compiled at its first call and then cached on disk, so this happens in the first runs after an installation.
+A kernel is compiled at its first call and then cached on disk, so this happens in the first runs after an installation,
+and again in the first run that uses another kernel.
 The time does not belong to the run. `kernels.compiled` reports each compilation; this module does not load Numba.
 """
 
@@ -8,7 +9,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-WORDS = "compiling kernels, once"
+WORDS = "compiling kernels on first use"
 
 _depth, _began, _spent = 0, 0.0, 0.0  # nested: the kernels that a kernel calls are compiled during its own compilation
 _heard: list[Callable[[], None]] = []

@@ -28,7 +28,7 @@ from experiments.wording.sentences import capital
 from experiments.wording.units import DIVERGED
 from tracing import HELD
 
-TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Rank by rank")
+TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Each rank")
 HEAD = 38  # px of the headings of both charts, so that they line up
 
 

@@ -41,6 +41,15 @@ def _change(was: Experiment, now: Experiment, name: str) -> str:
     return f"{field_label(name)} {value_of(was, name, before)} → {value_of(now, name, after)}"
 
 
+def apart(reference: Experiment, shown: Experiment) -> list[str]:
+    """Describe the settings of `shown` that differ from `reference`, by their values alone: "200 steps"."""
+    before, after = flat(reference), flat(shown)
+    names = [name for name in after if name in before and before[name] != after[name]]
+    return [
+        _change(reference, shown, name) if name in naming.NONE else setting(shown, name, after[name]) for name in names
+    ]
+
+
 def setting(experiment: Experiment, name: str, value) -> str:
     """Describe a setting in a few words: "period 16", "8 workers", "worker 3 four times slower"."""
     if name in naming.NONE:

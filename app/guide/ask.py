@@ -36,12 +36,10 @@ def path() -> None:
         st.html(f"<b>{len(QUESTIONS)} questions</b>: {verdicts.score() or 'predict, then see'}")
         with st.container(key="squares", horizontal=True, gap=None, wrap=False):
             for n, question in enumerate(QUESTIONS, 1):
-                name = (
-                    f"Question {n}, {verdicts.in_words(question)}: {question.asks}"  # style.css hides it from the eye
-                )
-                st.button(
-                    f"**{verdicts.mark(question) or n}** :gray[{name}]", key=f"square-{n}", help=question.asks,
-                    width="stretch", on_click=_open, args=(question,),
+                name = f"Question {n}, {verdicts.in_words(question)}: {question.asks}"
+                st.button(  # style.css shows the name as a tooltip: with `help`, Streamlit would draw each button twice
+                    f"**{verdicts.mark(question) or n}** :gray[{name}]", key=f"square-{n}", width="stretch",
+                    on_click=_open, args=(question,),
                 )  # fmt: skip
         following("path-next")
         if of_method := question_of(st.session_state.algorithm):
@@ -114,10 +112,10 @@ def show_basis(reference: Experiment, experiment: Experiment) -> None:
 
 
 def _apart(reference: Experiment, shown: Experiment) -> str:
-    """Return how the run on the page differs from `reference` if the algorithm is the same: ", 16 workers"."""
+    """Return the settings of the run on the page that are not the reference's, if the algorithm is: ", 16 workers"."""
     if shown.algorithm != reference.algorithm:
         return ""
-    return "".join(f", {change}" for change in changes.between(reference, shown))
+    return "".join(f", {change}" for change in changes.apart(reference, shown))
 
 
 def find_answer(experiment: Experiment) -> Question | None:

@@ -227,6 +227,7 @@ OF_METHODS = (
 ALL = (*QUESTIONS, *OF_METHODS)
 
 
+@cache
 def question_of(algorithm: str) -> Question | None:
     """Return this algorithm's own question, which is not on the path, or None."""
     return next((one for one in OF_METHODS if one.experiment.algorithm == algorithm), None)

@@ -43,7 +43,7 @@ def show(one: Shown) -> None:
         less = None
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
             less = f"{units.number(100 / ratio)} % of whole gradients"
-            help = f"Payload only. Uncompressed, it would be {units.size(ratio * value)}."
+            help = f"By all ranks together, payload only. Uncompressed, it would be {units.size(ratio * value)}."
         if name == "share_compute" and value is not None:
             seed = f" Of seed {run.experiment.seed}:" * bool(one.others)
             help += seed + "".join(f" {kind.capitalize()}: {share}." for kind, share in _spent(run).items())

@@ -152,7 +152,7 @@ def _rest(folder: str, own: Shown, shown: Sequence[Shown], before: Shown | None,
         table.show(shown)
         table.unpin(shown)
     if of:
-        heading("Rank by rank and link by link", of=of)
+        heading("Each rank and each link", of=of)
     st.fragment(pictures.details)(this, each, before)
     if finished:
         sweep.show(run)

@@ -38,10 +38,12 @@ FIGURES = {
         "New versions of the model: of the shared one, or of all replicas at once. Local steps are not counted.",
     ),
     "flops": RunFigure(
-        "computed by all ranks", "FLOP", "In the kernels; sums that torch computes in an all-reduce are not counted."
+        "computed in total",
+        "FLOP",
+        "By all ranks together, in the kernels; sums that torch computes in an all-reduce are not counted.",
     ),
     "samples_per_second": RunFigure("samples per second", "samples/s", "Of all workers, on the run's own clock."),
-    "bytes": RunFigure("sent by all ranks", "bytes", "Payload only."),
+    "bytes": RunFigure("sent in total", "bytes", "By all ranks together, payload only."),
     "memory": RunFigure("memory", "bytes", "Peak memory of the rank that held the most, without messages."),
     "staleness_mean": RunFigure(
         "staleness", "updates", "Average age of the parameters that an update was computed from."

@@ -170,7 +170,7 @@ def test_on_a_phone_the_names_of_all_tabs_are_seen(page, address):
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{address}/?workers=2")
     whole(page)
-    for name in ("Where the time goes", "Memory", "Rank by rank"):
+    for name in ("Where the time goes", "Memory", "Each rank"):
         box = page.get_by_role("tab", name=name).bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= 390, (name, box)
 

@@ -32,7 +32,7 @@ def test_beside_another_run_the_section_says_which_it_shows(page, stored):
     alone, beside = ([one.value for one in page(query).markdown] for query in ("", f"pin={other.name}"))
     assert "## See it learn" in alone
     assert "## See it learn: Synchronous SGD, 4 workers" in beside
-    assert "## Rank by rank and link by link: Synchronous SGD, 4 workers" in beside
+    assert "## Each rank and each link: Synchronous SGD, 4 workers" in beside
 
 
 def test_of_real_processes_it_is_said_why_nothing_is_seen(page, stored, canvases):

@@ -330,7 +330,7 @@ def test_a_question_says_which_run_it_starts_from_and_what_changes_there(page, s
     ask(opened, straggler)
     assert (
         "Starts from: Synchronous SGD on handwritten digits, 4 workers, 10GbE. What changes: worker 3 four times "
-        "slower. The page below still shows Synchronous SGD on handwritten digits, network 10GbE → 1GbE. Your answer "
+        "slower. The page below still shows Synchronous SGD on handwritten digits, network 1GbE. Your answer "
         "replaces it with the run in question."
     ) in captions(opened)
     opened = page()

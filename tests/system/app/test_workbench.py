@@ -677,7 +677,7 @@ def test_only_the_part_that_is_looked_at_is_drawn(page, stored, tab):
     opened.session_state["tab"] = tab
     opened.run()
     bars = sum('class="bars"' in str(element.value) for element in opened.get("html"))
-    drawn = {"Who sends to whom": (2, 0), "Staleness": (1, 0), "Rank by rank": (0, 0)}.get(tab, (0, 1))
+    drawn = {"Who sends to whom": (2, 0), "Staleness": (1, 0), "Each rank": (0, 0)}.get(tab, (0, 1))
     assert (len(opened.get("plotly_chart")), bars) == drawn and not opened.exception
 
 
@@ -701,7 +701,7 @@ def test_who_holds_most_is_said_in_words(page, stored):
 def test_what_only_one_rank_measured_is_not_shown_rank_by_rank(page, stored):
     stored(Experiment())
     opened = page()
-    opened.session_state["tab"] = "Rank by rank"
+    opened.session_state["tab"] = "Each rank"
     assert "no per-rank measurements" in said(opened.run())
 
 
@@ -768,7 +768,7 @@ def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
 
 def test_a_run_that_waits_for_the_compiler_says_so(page, pool):
     pool(JobState("running", phase=compiling.WORDS))
-    assert page("seed=1031").get("progress")[0].proto.text == "Compiling kernels, once."
+    assert page("seed=1031").get("progress")[0].proto.text == "Compiling kernels on first use."
 
 
 def test_the_first_screen_says_where_its_lanes_will_be_that_it_waits_for_the_compiler(page, pool):
@@ -778,7 +778,7 @@ def test_the_first_screen_says_where_its_lanes_will_be_that_it_waits_for_the_com
     ]
     places = [n for n, one in enumerate(told) if one.type == "progress"]
     titles = [n for n, one in enumerate(told) if one.type == "markdown" and one.value.startswith("# ")]
-    assert [told[n].proto.text for n in places] == ["Compiling kernels, once.", "In progress."]  # not said twice
+    assert [told[n].proto.text for n in places] == ["Compiling kernels on first use.", "In progress."]  # not said twice
     assert titles[0] < places[0] < titles[1] < places[1]  # of the first screen, and of the run
 
 
@@ -948,7 +948,7 @@ def test_a_compressed_run_says_how_much_less_it_sent(page, stored):
     stored(Experiment())
     experiment = Experiment(compression="top_k")
     stored(experiment)
-    metric = next(m for m in page(experiment.query()).metric if m.label == "Sent by all ranks")
+    metric = next(m for m in page(experiment.query()).metric if m.label == "Sent in total")
     assert metric.delta.endswith(" % of whole gradients")
     assert not any(m.delta for m in page().metric)
 
@@ -992,7 +992,7 @@ def test_while_a_run_is_in_progress_the_previous_one_is_grey_and_named(page, sto
     opened = page("welcome=true")
     assert not any("grayscale" in one.value for one in opened.get("html"))
     opened.session_state.job, opened.session_state.asked = "a job", Experiment(algorithm="easgd")
-    monkeypatch.setattr(session, "under_way", lambda: JobState("running", phase="Compiling kernels, once."))
+    monkeypatch.setattr(session, "under_way", lambda: JobState("running", phase="Compiling kernels on first use."))
     opened.run()
     assert not opened.exception
     grey = " ".join(one.value for one in opened.get("html") if "grayscale" in one.value)

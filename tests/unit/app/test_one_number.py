@@ -148,7 +148,7 @@ QUANTITIES = {
     ),
     "work": (
         rf"samples/s, {NUMBER}",
-        rf"^computed by all ranks \| {NUMBER}",
+        rf"^computed in total \| {NUMBER}",
     ),
     "waited": (
         rf"waited {NUMBER} of their time",
@@ -179,7 +179,7 @@ QUANTITIES = {
     "bytes": (
         rf"^ +traffic +{NUMBER}",
         rf"\*\*{NUMBER}\*\*",
-        rf"^[Ss]ent by all ranks \| {NUMBER}",
+        rf"^[Ss]ent in total \| {NUMBER}",
     ),
     "messages": (rf"in {NUMBER} messages?\b",),
     "busiest link": (
@@ -362,7 +362,7 @@ def test_two_numbers_of_one_quantity_are_found():
         "end": ["10 ms", "10.2 ms"]
     }
     assert two_numbers(["Computing | 38.2 %", "█ compute 39 %  ▓ update 4 %"]) == {"computed": ["39 %", "38.2 %"]}
-    assert two_numbers(["  traffic  1.25 MB", "**1.25 MB** in 3 messages", "Sent by all ranks | 1,250 kB"]) == {}
+    assert two_numbers(["  traffic  1.25 MB", "**1.25 MB** in 3 messages", "Sent in total | 1,250 kB"]) == {}
 
 
 def test_ranks_that_a_run_does_not_have_are_found():
