@@ -12,7 +12,8 @@ from tracing import COMMUNICATE, COMPUTE, WAIT
 from workloads.batch_statistics import use_gather
 
 NORMED = {"model": "cnn_bn", "channels": 2, "steps": 3, "precision": "float64", "learning_rate": 0.1}
-TOGETHER = [name for name in algorithms.names() if algorithms.find(name).computes_together]
+SIGNS = ["demo"]  # a step by the sign of a zero gradient makes rounding errors as large as any other step
+TOGETHER = [name for name in algorithms.names() if algorithms.find(name).computes_together and name not in SIGNS]
 
 
 def ran(**values):
