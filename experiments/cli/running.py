@@ -31,6 +31,12 @@ def stoppable() -> AbstractContextManager[Callable[[], bool]]:
     return catch_signals(*stop_signals())
 
 
+def check_plot(file: str) -> None:
+    """Raise ValueError unless the file that a plot is written to ends in .svg."""
+    if not file.endswith(".svg"):
+        raise ValueError(f"plot: {file[:60]!r} should end in .svg.")
+
+
 def base_experiment(name: str | None, start: str | None, runs: str, given: dict[str, Any]) -> Experiment:
     """Return the experiment of a command line: `start` (a link, file or run) or the defaults, changed by `given`.
 

@@ -16,6 +16,7 @@ from experiments.cli.running import (
     EXIT,
     at_best,
     base_experiment,
+    check_plot,
     check_writable,
     pool_at,
     pool_option,
@@ -83,8 +84,8 @@ def sweep_command(
     job = slurm.batch_options(given)
     if table:
         check_suffix(table)
-    if plot and not plot.endswith(".svg"):
-        raise ValueError(f"plot: {plot[:60]!r} should end in .svg.")
+    if plot:
+        check_plot(plot)
     names = name.split(",") if name else []
     base = base_experiment(names[0] if names else None, start, runs, {})
     fixed, axes, spans = options.axes(click.get_current_context().command, given)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from experiments.cli import console, show
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option, values
-from experiments.cli.running import base_experiment
+from experiments.cli.running import base_experiment, check_plot, check_writable
 from experiments.jobs.dask_cluster import VARIABLE
 from experiments.wording import naming
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     metavar="ADDRESS",
     help="with --table: search on a Dask cluster, tcp://scheduler:8786 or local:4 [default: $LOCKSTEP_POOL, or here]",
 )
+@click.option("--plot", metavar="FILE", help="also draw the held-out loss over the rates that were tried, to FILE.svg")
 @click.option("--pairs", help="with --table: only these parts of it, for example digits-cnn,sparse")
 def tune_command(
     name: str | None,
@@ -53,19 +55,28 @@ def tune_command(
     table: bool,
     pairs: str | None,
     address: str | None,
+    plot: str | None,
     **given: Any,
 ) -> int:
     """Find the learning rate (1, 2 or 5 times a power of ten) with the lowest final held-out loss over several seeds.
 
-    With --table, find the rates of algorithms/rates.toml instead.
+    Its runs are stored, so an interrupted search continues with the same command. With --table, find the rates of
+    algorithms/rates.toml instead.
     """
+    if table and plot:
+        raise ValueError("--plot draws the search for one experiment; remove it, or --table.")
+    if plot:
+        check_plot(plot)
     if table:
         return write_table(name.split(",") if name else None, pairs.split(",") if pairs else None, address or "")
     from experiments.study.rates import Search, nearest, rung
 
     experiment = base_experiment(name, start, runs, _searchable(values(given))).change(evaluations=1)
-    search = Search(experiment, range(seeds))
+    check_writable(runs)
+    search = Search(experiment, range(seeds), runs)
     best = search.best(nearest(experiment.settings["learning_rate"]))
+    if plot:
+        draw(search, Path(plot))
     if as_json:
         found = {"best": rung(best), "held_out_loss": search.loss(best), "interior": search.interior(best)}
         rows = [
@@ -92,6 +103,18 @@ def _searchable(given: dict[str, Any]) -> dict[str, Any]:
             f"tune picks its own seeds, so --seed {given['seed']} has no effect; use --seeds INT to set how many."
         )
     return given
+
+
+def draw(search: Search, file: Path) -> None:
+    """Draw the held-out loss over all rates of a search whose runs are stored, with a band over its seeds."""
+    from experiments.exports.export import write_file
+    from experiments.exports.sweep_plot import sweep_svg
+    from experiments.study.sweep import stored_sweep
+
+    assert search.root
+    tried = [search.at(n, seed) for n, done in sorted(search.losses.items()) for seed in done]
+    ended = sorted(stored_sweep(tried, search.root), key=lambda one: one.place)
+    write_file(file, sweep_svg([one.outcome for one in ended], ["learning_rate"]).encode())
 
 
 def rates_table(search: Search, best: int) -> str:

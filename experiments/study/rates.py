@@ -19,6 +19,7 @@ from algorithms.rates import find_rate
 from experiments.execution.run import check, run
 from experiments.jobs.spec import JobSpec
 from experiments.specification.experiment import Experiment
+from experiments.study.sweep import stored_sweep
 
 SEEDS = (0, 1, 2)
 SECOND_LOOK = tuple(range(8))  # seeds that decide where fewer cannot
@@ -48,20 +49,25 @@ def nearest(rate: float) -> int:
 class Search:
     """A search, running or finished. `losses` are by rung and then by seed; infinite where a run did not finish.
 
-    No run is made twice.
+    No run is made twice, and with a folder `root`, where runs are stored, none that an earlier search made.
     """
 
     experiment: Experiment
     seeds: Sequence[int] = SEEDS
+    root: str | Path | None = None
     tell: Callable[[float, list[float]], None] | None = None
     losses: dict[int, dict[int, float]] = field(default_factory=dict)
+
+    def at(self, number: int, seed: int) -> Experiment:
+        """Return the experiment at the rate of a rung, with a seed."""
+        return self.experiment.change(learning_rate=rung(number), seed=seed)
 
     def loss(self, number: int, seeds: Sequence[int] | None = None) -> float:
         """Return the final held-out loss, averaged over the seeds; infinite if a run diverged."""
         done, seeds = self.losses.setdefault(number, {}), self.seeds if seeds is None else seeds
         for seed in seeds:
             if seed not in done:
-                done[seed] = end(self.experiment.change(learning_rate=rung(number), seed=seed))
+                done[seed] = end(self.at(number, seed), self.root)
                 if self.tell:
                     self.tell(rung(number), list(done.values()))
             if math.isinf(done[seed]):
@@ -113,9 +119,12 @@ class Search:
         return all(n in self.losses and self.loss(n) >= self.loss(number) for n in (number - 1, number + 1))
 
 
-def end(experiment: Experiment) -> float:
-    """Return the final held-out loss of the experiment's run; infinite unless it finished."""
-    done = run(experiment)
+def end(experiment: Experiment, root: str | Path | None = None) -> float:
+    """Return the final held-out loss of the experiment's run; infinite unless it finished.
+
+    With a folder `root` the run is stored there, or read if it is stored already.
+    """
+    done = next(stored_sweep([experiment], root)).outcome if root else run(experiment).outcome
     loss = done.summary["held_out_loss"]
     return loss if done.status == "finished" and loss is not None and math.isfinite(loss) else math.inf
 

@@ -36,7 +36,7 @@ def bowl(monkeypatch):
     """Runs whose loss is a bowl over the logarithm of the rate, lowest at 5, and which diverge beyond 100."""
     ran = []
 
-    def end(experiment):
+    def end(experiment, *_):
         rate = experiment.settings["learning_rate"]
         ran.append((rate, experiment.seed))
         return math.inf if rate > 100 else 1 + math.log(rate / 5) ** 2 + experiment.seed / 100
@@ -51,7 +51,7 @@ def ends(monkeypatch):
     """ends(end) lets every search find a best rate of 1, and every other run end at the loss of `end`."""
 
     def patched(end):
-        monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
+        monkeypatch.setattr(rates, "end", lambda e, *_: abs(math.log(e.settings["learning_rate"])))
         monkeypatch.setattr(rate_table, "end", end)
 
     return patched
@@ -69,7 +69,7 @@ def test_the_best_rate_is_interior_wherever_the_search_begins(bowl, start):
 def test_a_rate_at_which_one_seed_diverges_is_worse_than_every_other(monkeypatch):
     losses = {0.1: 1.0, 0.2: 0.9, 0.5: 0.5, 1.0: 2.0}
 
-    def unlucky(experiment):
+    def unlucky(experiment, *_):
         rate = experiment.settings["learning_rate"]
         return math.inf if (rate, experiment.seed) == (0.5, 2) else losses.get(rate, 9)
 
@@ -81,7 +81,7 @@ def test_a_rate_at_which_one_seed_diverges_is_worse_than_every_other(monkeypatch
 def decided(monkeypatch, losses, seeds=(0, 1, 2)):
     """Return the rate found and the seeds that decided; `losses` by rate, one for each seed in turn, 9 elsewhere."""
 
-    def end(experiment):
+    def end(experiment, *_):
         known = losses.get(experiment.settings["learning_rate"], [9.0])
         return known[experiment.seed % len(known)]
 
@@ -181,7 +181,7 @@ def test_half_a_rate_that_four_workers_do_not_bear_is_not_taken_for_the_sake_of_
 
 
 def test_of_parts_that_end_as_low_as_each_other_the_largest_is_taken(monkeypatch):
-    monkeypatch.setattr(rate_table, "end", lambda e: 2.0 - 0.1 * (e.settings["learning_rate"] < 1))
+    monkeypatch.setattr(rate_table, "end", lambda e, *_: 2.0 - 0.1 * (e.settings["learning_rate"] < 1))
     assert rate_table.largest_rate([Experiment()], 1.0, (1, 2, 4), 0.5, (0,)) == (1.0, 2.0)
 
 
@@ -241,7 +241,7 @@ def test_at_its_best_rate_is_the_tables_where_that_is_the_experiment_and_searche
 
 
 def test_a_search_that_only_diverges_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(rates, "end", lambda experiment: math.inf)
+    monkeypatch.setattr(rates, "end", lambda experiment, *_: math.inf)
     with pytest.raises(ValueError, match="diverged"):
         rates.at_best(Experiment.of({"batch": 8}), tmp_path)
 
@@ -281,6 +281,27 @@ def test_tune_reports_each_line_of_the_table_in_words(monkeypatch, capsys):
     )
 
 
+def test_a_search_that_is_repeated_reads_its_runs_and_draws_their_losses(monkeypatch, tmp_path, capsys):
+    words = [
+        "tune",
+        "sgd",
+        "--steps",
+        "3",
+        "--seeds",
+        "2",
+        "--runs",
+        str(tmp_path),
+        "--plot",
+        str(tmp_path / "rates.svg"),
+    ]
+    assert main(words) == 0
+    told, drawn = capsys.readouterr().out, (tmp_path / "rates.svg").read_text("utf-8")
+    assert "learning rate" in drawn and "held-out loss" in drawn
+    monkeypatch.setattr("experiments.study.sweep.run", lambda *_: pytest.fail("a stored run is made again"))
+    assert main(words) == 0
+    assert capsys.readouterr().out == told and (tmp_path / "rates.svg").read_text("utf-8") == drawn
+
+
 def test_tune_refuses_what_it_varies_itself(bowl, capsys):
     for option, told in (
         ("--learning-rate", "--learning-rate 3 has no effect"),
@@ -291,7 +312,7 @@ def test_tune_refuses_what_it_varies_itself(bowl, capsys):
 
 
 def test_tune_says_that_all_rates_diverged(monkeypatch, capsys):
-    monkeypatch.setattr(rates, "end", lambda experiment: math.inf)
+    monkeypatch.setattr(rates, "end", lambda experiment, *_: math.inf)
     assert main(["tune", "easgd"]) == 0
     told = capsys.readouterr().out
     assert re.search(quote("diverged … every rate … default … 0.5"), told) and "best" not in told.lower()
