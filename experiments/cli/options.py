@@ -64,7 +64,8 @@ class KnobOption(SectionOption):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         field = self.kind.model_fields[self.knob]
         choices = ", ".join(CHOICES[self.knob]) if self.knob in CHOICES else allowed_values(self.kind, self.knob)
-        listed = all(word in field.description for word in choices.replace(" or ", ", ").split(", "))
+        description = str(field.description)
+        listed = all(word in description for word in choices.replace(" or ", ", ").split(", "))
         facts = [] if choices == "text" or listed else [choices + (", or best" if self.knob == "learning_rate" else "")]
         if self.begins not in (None, ""):
             facts.append(f"default {format_value(self.begins)}")
@@ -72,7 +73,7 @@ class KnobOption(SectionOption):
             facts.append(f"default {meaning_of_none(self.kind, self.knob)}")
         if read := condition(self.kind, self.knob, lambda name: f"--{name.replace('_', '-')}"):
             facts.append(read)
-        help_text = f"{field.description}" + (f" [{'; '.join(facts)}]" if facts else "")
+        help_text = description + (f" [{'; '.join(facts)}]" if facts else "")
         return f"{self.opts[0]} {self.metavar}", help_text
 
 
