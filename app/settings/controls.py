@@ -20,7 +20,7 @@ from experiments.specification import catalogue
 from experiments.specification.experiment import NESTED, OWN, Experiment, settings_of
 from experiments.specification.faults import FaultSetting
 from experiments.wording import units
-from experiments.wording.field_labels import field_label
+from experiments.wording.field_labels import CHOICES, field_label
 from experiments.wording.sentences import capital
 from knobs import Knobs, local
 
@@ -83,7 +83,7 @@ class Control:
         if isinstance(value, bool):
             return "on" if value else "off"
         if isinstance(value, str):
-            return SELF if value == OWN else value or "none"
+            return SELF if value == OWN else CHOICES.get(self.name, {}).get(value) or value or "none"
         if self.unit == "s":
             return units.seconds(value)
         if self.unit == "bytes/s":

@@ -11,9 +11,14 @@ from app.session import pins
 from app.workbench import export
 from experiments.runs.ending import steps_taken
 from experiments.runs.record import Run
-from experiments.specification.experiment import Experiment
+from experiments.specification.experiment import LINKS, Experiment
 from experiments.wording import naming, units
 from experiments.wording.place import place
+
+IN_TITLE = ("algorithm", "compression", "workload", "table", "net")
+IN_LINE = ("workers", "batch", "steps", "epochs", "seconds", "target_loss", "cluster", "device", "jitter", "seed")
+IN_LINE += (*LINKS, *naming.NONE, "shards")
+"""Settings that the title and the line below it always show, in words of their own."""
 
 
 def show(run: Run, folder: str, changed: list[str]) -> None:
@@ -60,11 +65,16 @@ def title(e: Experiment) -> str:
 
 
 def headline(e: Experiment, run: Run | None = None, place_too: bool = True) -> str:
-    """Describe in one line what runs and where; for a run that has ended, also its GPUs and how far it got."""
+    """Describe in one line what runs, where, and with which other settings than the defaults; for a run that has ended,
+    also its GPUs and how far it got.
+    """
     steps = steps_taken(run) if run else units.count_with_noun(e.steps or 0, "step")
     budget = [steps] if e.steps else []
     budget += [f"{e.epochs:g} epoch{'s' * (e.epochs != 1)}"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
     where = [place(e, run.gpus if run else None)] if place_too else []
-    return " · ".join([naming.team(e), f"batch {e.batch}", " or ".join(budget), *where, f"seed {e.seed}"])
+    named = {*IN_TITLE, *IN_LINE}
+    other = [changes.setting(e, name, value) for name, value in e.flat().items() if name not in named]
+    more = [escape_markdown(changes.summarise(other))] if other else []
+    return " · ".join([naming.team(e), f"batch {e.batch}", " or ".join(budget), *where, *more, f"seed {e.seed}"])

@@ -110,7 +110,7 @@ def _what_run_does(experiment: Experiment, waits: str) -> str:
         return ":material/replay: These settings have run. **Run** measures them again: real times vary."
     if shown and shown.experiment == experiment:
         return ":material/check: These settings have run. Change one to see what happens."
-    return f":material/play_arrow: **Run** starts {escape_markdown(head.headline(experiment))}."
+    return f":material/play_arrow: **Run** starts {head.headline(experiment)}."
 
 
 def bar(experiment: Experiment | None, refusal: str) -> None:

@@ -101,7 +101,7 @@ QUANTITIES = {
     "batch size": MeasuredQuantity("samples", "samples of all workers in one update"),
     "learning rate": MeasuredQuantity("step size", "learning rate of the step"),
     "loss scale": MeasuredQuantity("factor", "multiplies the gradient of the loss in fp16; halved after an overflow"),
-    "skipped steps": MeasuredQuantity("steps", "whose gradient overflowed in fp16, since the start"),
+    "skipped steps": MeasuredQuantity("steps", "steps so far whose gradient overflowed in fp16"),
     "signal": MeasuredQuantity("squared norm", "estimate of the squared norm of the true gradient"),
     "noise": MeasuredQuantity("variance", "estimate of the variance of one sample's gradient, over all coordinates"),
     "noise scale": MeasuredQuantity("samples", "noise divided by signal; far larger batches save few steps"),
@@ -119,9 +119,9 @@ QUANTITIES = {
 
 
 def measured_name(quantity: str) -> str:
-    """Return the title of a quantity's picture, with its unit: "conflicts, share of writes"."""
+    """Return the title of a quantity's picture, with its unit, unless the name has it: "conflicts, share of writes"."""
     known = QUANTITIES.get(quantity)
-    return f"{quantity}, {known.unit}" if known else quantity
+    return f"{quantity}, {known.unit}" if known and known.unit not in quantity.split() else quantity
 
 
 def measured_meaning(quantity: str) -> str:

@@ -13,6 +13,12 @@ WORDS = {
 """Labels of fields of Experiment whose names alone are unclear."""
 
 
+CHOICES = {
+    "weight_storage": {"nearest": "16 bits rounded to nearest", "stochastic": "16 bits rounded stochastically"},
+}
+"""Values whose names alone are unclear, by field."""
+
+
 def field_label(name: str) -> str:
     """Return a field's name in words; names from the literature, such as n_push, stay unchanged."""
     literal = min(map(len, name.split("_"))) == 1
