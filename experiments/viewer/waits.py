@@ -262,4 +262,4 @@ def _most(trace: Trace, totals: np.ndarray, names: Sequence[str], is_whole: bool
     waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
     if shares[most[0]] < KNOWN * total:  # for an unknown reason
         return f"{who} waited {waited} of their time."
-    return f"{who} waited {waited} of their time, {'all' if first == '100 %' else first} of it {most[0]}{more}."
+    return f"{who} waited {waited} of their time, {'all' if first == '100 %' else first} of that wait {most[0]}{more}."

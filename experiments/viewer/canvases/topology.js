@@ -270,8 +270,8 @@ class Topology {
 
   meaning() {
     const { from, to } = this.time(), { cursor } = this.timeline;
-    if (from === to) return `a ${this.timeline.role} fills up with the work it is doing`;
-    return `filled: shares of the ${cursor === null ? "time in view" : `last ${this.timeline.inTime(to - from)}`}`;
+    if (from === to) return `filled: how much of its present work a ${this.timeline.role} has done`;
+    return `colours: shares of the ${cursor === null ? "time in view" : `last ${this.timeline.inTime(to - from)}`}`;
   }
 
   drawQueue(g, waiting, x, y, r, page) {

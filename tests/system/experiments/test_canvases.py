@@ -919,9 +919,9 @@ const text = said.textContent.replaceAll("\\u00a0", " ");
 
 def test_below_the_machines_stands_what_fills_them(drawn):
     page = drawn("timeline", timeline.frame(done := run(Experiment.of({"steps": 5})), "it"))
-    assert "filled: shares of the time in view" in written(page)
+    assert "colours: shares of the time in view" in written(page)
     page.evaluate("at => lockstepClock.set(at)", done.trace.seconds() / 2)
-    assert "a worker fills up with the work it is doing" in written(page)
+    assert "filled: how much of its present work a worker has done" in written(page)
 
 
 def test_the_text_that_a_model_writes_changes_with_the_clock(drawn):

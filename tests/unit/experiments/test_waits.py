@@ -53,7 +53,7 @@ def test_ranks_that_compute_before_they_meet_are_said_to_fill_no_pipeline(slowed
 
 
 def test_who_caused_most_waiting_is_told_in_a_sentence(slowed):
-    assert waits.totals(slowed) == "Workers waited 43.7 % of their time, all of it caused by worker 2."
+    assert waits.totals(slowed) == "Workers waited 43.7 % of their time, all of that wait caused by worker 2."
     assert waits.totals(run(Experiment.of({"algorithm": "sync_sgd", "steps": 5}))) == ""  # nobody waits worth a word
 
 
@@ -100,7 +100,7 @@ def test_the_shares_of_what_ranks_waited_for_add_up(values):
 
 def test_a_rank_that_alone_is_behind_a_reason_is_named_among_the_rest():
     assert waits.totals(run(Experiment.of({"algorithm": "asgd", "steps": 20}))).endswith(
-        "79 % of it for the network, 16 % caused by server 0, 5 % in the queue at server 0."
+        "79 % of that wait for the network, 16 % caused by server 0, 5 % in the queue at server 0."
     )
 
 
