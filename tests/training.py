@@ -18,6 +18,7 @@ import kernels
 from cluster import simulated
 from cluster.event_log import Outcome
 from kernels.meter import METER
+from workloads.blocks import PlainBlock
 from workloads.budget import Budget
 from workloads.experts import OWN, SHARED, MoeBlock
 from workloads.layers import Dense, Layer
@@ -25,6 +26,7 @@ from workloads.quadratic import Quadratic
 from workloads.sequential import Sequential
 from workloads.supervised import Supervised
 from workloads.task import Task
+from workloads.tensor_split import blocks as split_blocks
 from workloads.transformer import AttentionBlock, rows
 from workloads.workload import Evaluation, Workload
 
@@ -249,13 +251,14 @@ class WideChain(Supervised):
     """
 
     layer: type[Spread] = Spread
+    kind: type[Sequential] = Sequential
 
     def __init__(self, w=(0.5, 0.6, 0.7), x=(1.0, 2.0, 1.5, 0.5), dtype=np.float64, flops=1e7, units=12):
         layers = [self.layer((units,), units, "none", weight, flops) for weight in w]
         each = np.repeat(x, units).reshape(-1, units) / math.sqrt(units)
         layers, each = self.arranged(layers, each)
         data = each, np.full_like(each, 1 / math.sqrt(units))
-        super().__init__("wide chain", Sequential(layers, kernels.squared_error, dtype), data, data)
+        super().__init__("wide chain", self.kind(layers, kernels.squared_error, dtype), data, data)
         self.shuffle, self.arguments = False, (w, x, dtype, flops, units)
 
     def arranged(self, layers, x):
@@ -293,9 +296,30 @@ class AtEach(Layer):
         self.inner.backward_weights(gradients, pending)
 
 
+@dataclass(frozen=True)
+class ByPosition(PlainBlock):
+    """A first block, whose outputs are the positions of all samples, as rows."""
+
+    axes, partial = (), False
+
+    def inner(self, parts, x):
+        return rows(x), ()
+
+    def inner_back(self, parts, saved, dz, g, needed):
+        return None
+
+
+class LossOfRows(Sequential):
+    """A model of sequences whose outputs may be rows, one for each position of each sample."""
+
+    def loss(self, y, target):
+        return super().loss(y, target.reshape(y.shape))
+
+
 class Sentences(WideChain):
     """The same chain at each position of sequences, without attention."""
 
+    kind = LossOfRows
     time, heads = 8, 4
 
     def arranged(self, layers, x):
@@ -303,6 +327,10 @@ class Sentences(WideChain):
 
     def sequence(self):
         return self.time, self.heads
+
+    def blocks(self, rank, ranks, holder=None):
+        layers = [getattr(layer, "inner", layer) for layer in self.model.layers]
+        return [ByPosition(), *split_blocks(layers, rank, ranks, holder)]
 
 
 class Silent(AttentionBlock):
@@ -340,6 +368,19 @@ class ExpertChain(AttentiveChain):
     """The same chain after a mixture of four experts."""
 
     block = staticmethod(lambda time, units, heads: SilentExperts(time, units))
+
+
+class GridChain(AttentiveChain):
+    """The same chain after attention and a mixture of experts with room for all tokens."""
+
+    def arranged(self, layers, x):
+        (attention, *chain), x = super().arranged(layers, x)
+        return [attention, SilentExperts(self.time, x.shape[-1], capacity=4, balance=0.0), *chain], x
+
+    def start(self, seed):
+        """Return initial parameters of which none is 0, where a difference by rounding would be as large as they."""
+        w = super().start(seed)
+        return np.where(w == 0, w.dtype.type(0.01), w)
 
 
 class ScalarPart:

@@ -89,11 +89,11 @@ class Supervised(Workload):
     def split(self, stages: int | Sequence[int]) -> list[Sequential]:
         return self.model.split(stages)
 
-    def blocks(self, rank: int, ranks: int) -> list:
+    def blocks(self, rank: int, ranks: int, holder: tuple[int, int] | None = None) -> list:
         from workloads.tensor_split import blocks
 
         self._check_whole("split by columns and rows")
-        own = blocks(self.model.layers, rank, ranks)
+        own = blocks(self.model.layers, rank, ranks, holder)
         if not own[-1].partial and not self.classifies:
             raise ValueError(
                 f"with {self.model.depth} dense layers the last one has no partner and its outputs stay split, which "

@@ -237,6 +237,29 @@ class Task:
         some = shares(len(blocks), stages)[stage]
         return TensorShard(self, rank, blocks, lambda _, size: np.arange(size)[shares(size, ranks)[rank]], some, chunks)
 
+    def grid_shard(
+        self,
+        rank: int,
+        ranks: int,
+        stage: int,
+        stages: int,
+        chunks: int = 1,
+        pieces: Sequence[slice] = (),
+        attention=None,
+        holder: tuple[int, int] = (0, 1),
+        exchange=None,
+    ):
+        """Return a tensor shard at the positions in `pieces`, whose experts are divided among further ranks.
+
+        Without `pieces` it has all positions. `holder` is (holder, holders): of the ranks that divide the experts.
+        `attention` and `exchange` reach the other ranks: see `grid_shard.py`.
+        """
+        from workloads.grid_shard import GridShard
+
+        self._check_whole()
+        some = shares(len(self.workload.blocks(rank, ranks, holder)), stages)[stage]
+        return GridShard(self, rank, ranks, some, chunks, pieces, attention, holder, exchange)
+
     def sequence_shard(self, pieces: Sequence[slice]):
         """Return the transformer on some positions of every sequence: those in `pieces`, ascending slices."""
         from workloads.sequence_shard import SequenceShard

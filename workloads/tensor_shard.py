@@ -1,7 +1,8 @@
 """Tensor shard: the part of a model that one rank holds if several ranks compute every sample together.
 
 Its numbers are in one vector w, (d_r,): first the sharded parameters, which no other rank has, then the replicated
-ones, with those of norms last. Replicas stay equal, since every rank computes the same gradient for them.
+ones, with those of norms last. Replicas stay equal, since every rank computes the same gradient for them. If experts
+are divided among further ranks, those of this rank are at the very beginning, their replicated biases first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +16,10 @@ import kernels
 from kernels import to_device
 from tracing import COMPUTE
 from workloads.blocks import Block
+from workloads.experts import SHARED
+from workloads.transformer_blocks import ExpertsBlock
 
-_SHARDED, _REPLICATED, _NORM = range(3)
+_EXPERT_BIAS, _EXPERT, _SHARDED, _REPLICATED, _NORM = KINDS = range(5)
 
 
 class TensorPiece(NamedTuple):
@@ -54,17 +57,19 @@ class TensorShard:
         ends = np.cumsum([pieces[i].places.size for i in order]).tolist()
         lies = {i: slice(end - pieces[i].places.size, end) for i, end in zip(order, ends, strict=True)}
         bound = ((lies[i], piece.places.shape) for i, piece in enumerate(pieces))
-        self.blocks = [
-            BlockShard(task, number, blocks[number], list(islice(bound, len(blocks[number].axes)))) for number in here
-        ]
+        self.blocks = [self._shard(number, blocks[number], list(islice(bound, len(every[number])))) for number in here]
         self.where = np.concatenate(
             [pieces[i].places.ravel() for i in order]
         )  # (d_r,): the place of each number in the model
-        sizes = np.bincount([p.kind for p in pieces], [p.places.size for p in pieces], 3).astype(int)
-        self.sharded, self.norms = int(sizes[_SHARDED]), slice(int(sizes[:_NORM].sum()), len(self.where))
+        sizes = np.bincount([p.kind for p in pieces], [p.places.size for p in pieces], len(KINDS)).astype(int)
+        self.biases, self.experts, self.sharded, norms = (int(sizes[:kind].sum()) for kind in KINDS[1:])
+        self.norms = slice(norms, len(self.where))
         self.outputs_split = not blocks[-1].partial
         classes = self.model.outputs[-1]
         self.classes = own(len(blocks) - 1, classes) if self.outputs_split else np.arange(classes)
+
+    def _shard(self, number: int, block: Block, places: list) -> "BlockShard":
+        return BlockShard(self.task, number, block, places)
 
     def start(self):
         """Return the initial parameters of this shard, (d_r,)."""
@@ -132,8 +137,11 @@ class BlockShard:
         with self.event_log.doing(COMPUTE, self._forward):
             return self.block.inner(self._cut(w), h)
 
-    def leave(self, w, z, x) -> tuple:
-        """Return (y, saved), the block's outputs, which every rank computes from the whole z."""
+    def leave(self, w, z, x, entered) -> tuple:
+        """Return (y, saved), the block's outputs, which every rank computes from the whole z.
+
+        `entered` is what `enter` saved.
+        """
         with self.event_log.doing(COMPUTE, self._forward):
             return self.block.leave(self._cut(w), z, x)
 
@@ -160,7 +168,11 @@ def _pieces(block: Block, tensors: Iterator, own: Callable[[int], np.ndarray]) -
         zip(block.axes, tensors, strict=False)
     ):  # tensors continue in the next block
         places = np.arange(place.start, place.stop).reshape(shape)
-        if axis is None:
-            yield TensorPiece(_NORM if number < block.norms else _REPLICATED, places)
+        own_part = places if axis is None else places.take(own(shape[axis]), axis)
+        if isinstance(block, ExpertsBlock) and number >= SHARED:
+            if block.holds(number):
+                yield TensorPiece(_EXPERT_BIAS if axis is None else _EXPERT, own_part)
+        elif axis is None:
+            yield TensorPiece(_NORM if number < block.norms else _REPLICATED, own_part)
         else:
-            yield TensorPiece(_SHARDED, places.take(own(shape[axis]), axis))
+            yield TensorPiece(_SHARDED, own_part)

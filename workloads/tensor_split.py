@@ -14,14 +14,20 @@ from dataclasses import replace
 from kernels.arrays import shares
 from knobs import Refusal
 from workloads.blocks import Block, DensePair, Outputs, ResidualOutputs
+from workloads.experts import MoeBlock
 from workloads.layers import Convolution, Dense, Layer, Residual
 from workloads.transformer import GROWTH, AttentionBlock, Embedding, Head, MlpBlock
-from workloads.transformer_blocks import HeadsBlock, HiddenBlock, LogitsBlock, TokenBlock
+from workloads.transformer_blocks import ExpertsBlock, HeadsBlock, HiddenBlock, LogitsBlock, TokenBlock
 
 
-def blocks(layers: Sequence[Layer], rank: int, ranks: int) -> list[Block]:
-    """Return the blocks of rank `rank`. Raise ValueError if the model cannot be split over `ranks` ranks."""
-    groups, cuts, most = list(_groups(layers)), [], math.inf  # cuts: (size that the ranks must divide, in words)
+def blocks(layers: Sequence[Layer], rank: int, ranks: int, holder: tuple[int, int] | None = None) -> list[Block]:
+    """Return the blocks of rank `rank`. Raise ValueError if the model cannot be split over `ranks` ranks.
+
+    `holder` is (holder, holders): which part of the experts of each mixture this rank has. Without it, mixtures of
+    experts are refused.
+    """
+    groups = list(_groups(layers, mixtures=holder is not None))
+    cuts, most = [], math.inf  # cuts: (size that the ranks must divide, in words)
     for first, (layer, *others) in groups:
         match layer:
             case Dense(units=units) if others:
@@ -32,7 +38,7 @@ def blocks(layers: Sequence[Layer], rank: int, ranks: int) -> list[Block]:
                 most = tokens
             case AttentionBlock(heads=heads):
                 cuts.append((heads, f"the {heads} heads of layer {first}"))
-            case MlpBlock(width=width):
+            case MlpBlock(width=width) | MoeBlock(width=width):
                 cuts.append((GROWTH * width, f"the {GROWTH * width} hidden units of layer {first}"))
     common = math.gcd(*(size for size, _ in cuts))  # 0 if there are none
     allowed = [n for n in range(1, min(most, common or most) + 1) if common % n == 0]
@@ -41,7 +47,7 @@ def blocks(layers: Sequence[Layer], rank: int, ranks: int) -> list[Block]:
         problem = next(undivided, f"are too many for {most} output{'s' * (most > 1)}")
         *fewer, last = map(str, allowed)
         raise Refusal(f"{ranks} ranks {problem}; use {', '.join(fewer)}{' or ' * bool(fewer)}{last}.", allowed)
-    return [_block(group, rank, ranks) for _, group in groups]
+    return [_block(group, rank, ranks, holder or (0, 1)) for _, group in groups]
 
 
 def outputs(layers: Sequence[Layer], units: Sequence[int]) -> list[Block]:
@@ -63,22 +69,23 @@ def _outputs(number: int, layer: Layer, units: int) -> Block:
     )
 
 
-def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, tuple[Layer, ...]]]:
+def _groups(layers: Sequence[Layer], mixtures: bool) -> Iterator[tuple[int, tuple[Layer, ...]]]:
     """Yield (number of its first layer, layers) for each block. Dense layers form pairs."""
+    allowed = (Dense, Embedding, AttentionBlock, MlpBlock, Head, *[MoeBlock] * mixtures)
     at = 0
     while at < len(layers):
         layer = layers[at]
-        if not isinstance(layer, Dense | Embedding | AttentionBlock | MlpBlock | Head):
+        if not isinstance(layer, allowed):
             raise ValueError(
                 f"layer {at}, of kind {type(layer).__name__}, cannot be split by columns and rows; "
-                "use the model mlp, or the workload text without experts."
+                f"use the model mlp, or the workload text{'' if mixtures else ' without experts'}."
             )
         pair = isinstance(layer, Dense) and at + 1 < len(layers) and isinstance(layers[at + 1], Dense)
         yield at, tuple(layers[at : at + 1 + pair])
         at += 1 + pair
 
 
-def _block(layers: tuple[Layer, ...], rank: int, ranks: int) -> Block:
+def _block(layers: tuple[Layer, ...], rank: int, ranks: int, holder: tuple[int, int]) -> Block:
     match layers:
         case [Dense() as one, two]:
             return DensePair(replace(one, units=one.units // ranks), two)
@@ -91,5 +98,7 @@ def _block(layers: tuple[Layer, ...], rank: int, ranks: int) -> Block:
             return HeadsBlock(one.time, one.heads // ranks)
         case [MlpBlock()]:
             return HiddenBlock()
+        case [MoeBlock() as one]:
+            return ExpertsBlock(one, shares(one.experts, holder[1])[holder[0]], rank == 0)
         case _:
             return LogitsBlock()

@@ -106,8 +106,11 @@ class Workload(Protocol):
         """Return how many numbers per sample pass from each stage to the next. Raise ValueError like `split`."""
         raise ValueError(f"{self.name} has no layers to cut into stages; use digits, spirals, mnist or text instead.")
 
-    def blocks(self, rank: int, ranks: int) -> list:
-        """Return the blocks of `rank`, split by columns and rows. Raise ValueError if the layers cannot be split."""
+    def blocks(self, rank: int, ranks: int, holder: tuple[int, int] | None = None) -> list:
+        """Return the blocks of `rank`, split by columns and rows. Raise ValueError if the layers cannot be split.
+
+        `holder` is (holder, holders): the part of the experts that the rank has. Without it, experts are refused.
+        """
         raise ValueError(f"{self.name} has no layers to split by columns and rows; use digits, spirals, mnist or text.")
 
     def sequence(self) -> tuple[int, int]:

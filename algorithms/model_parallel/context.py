@@ -67,7 +67,7 @@ def elements_sent(shape, s):
 def worker(comm, task, s=Settings()):
     time, heads = task.workload.sequence()
     pieces = [pieces_of(rank, comm.size, time, s.positions) for rank in range(comm.size)]
-    attention = EXCHANGES[s.exchange](task, pieces, heads)
+    attention = EXCHANGES[s.exchange](task, comm, pieces, heads)
     shard = task.sequence_shard(pieces[comm.rank])
     w = task.start()
     rule = optimizer(s.update, w, s.momentum)
@@ -84,10 +84,10 @@ def worker(comm, task, s=Settings()):
 
 
 class Exchange:
-    """Attention of this rank's positions to whole sequences; pieces[r] are the pieces of rank r."""
+    """Attention of this rank's positions to whole sequences; pieces[r] are the pieces of rank r of `comm`."""
 
-    def __init__(self, task, pieces, heads):
-        self.task, self.comm, self.pieces, self.heads = task, task.comm, pieces, heads
+    def __init__(self, task, comm, pieces, heads):
+        self.task, self.comm, self.pieces, self.heads = task, comm, pieces, heads
 
     def nothing_seen(self, q):
         """Return (y, total) before any key is attended to."""

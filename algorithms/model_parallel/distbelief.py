@@ -73,7 +73,7 @@ def forward(comm, model, w, x):
     mine, saved = x, []
     for block, units in zip(model.blocks, model.assigned, strict=True):
         z, inside = block.inner(w, x)
-        mine, _ = block.leave(w, z, mine)
+        mine, _ = block.leave(w, z, mine, ())
         x = gather_units(comm, mine, units)
         saved.append(inside)
     return x, saved

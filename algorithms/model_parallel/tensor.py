@@ -79,7 +79,7 @@ def forward(blocks, w, x, between):
     for block in blocks:
         h, entered = block.enter(w, x)
         z, inside = block.inner(w, h if block.first else between.f(h))
-        x, left = block.leave(w, between.g(z) if block.partial else z, x)
+        x, left = block.leave(w, between.g(z) if block.partial else z, x, entered)
         saved.append((entered, inside, left))
     return x, saved
 

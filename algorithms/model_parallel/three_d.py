@@ -68,32 +68,38 @@ def worker(comm, task, s=Settings()):
     w = shard.start()
     rule = optimizer(s.update, w, s.momentum)
     for _ in task.steps(together=True):
-        x, target = task.next_batch()
-        flying = []
-        for chunk in shares(len(x), s.chunks):
-            y, saved = forward(shard.blocks, w, pipe.recv(stage - 1) if stage else x[chunk], between)
-            dy = None
-            if stage < s.stages - 1:
-                pipe.send(y, stage + 1)
-            elif shard.outputs_split:
-                _, dy = cross_entropy(between.comm, shard, y, target[chunk])
-            else:
-                _, dy = shard.loss(y, target[chunk])
-            flying.append((saved, dy))
-        g = kernels.zeros_like(w)
-        task.needs(w, g, [saved for saved, _ in flying])
-        for saved, dy in flying:
-            own = kernels.empty_like(w)
-            dx = backward(shard.blocks, w, saved, pipe.recv(stage + 1) if dy is None else dy, own, between)
-            if stage:
-                pipe.send(dx, stage - 1)
-            kernels.add(g, own)
-        kernels.scale(g, 1 / s.chunks)
+        g = gradient(task, shard, w, task.next_batch(), between, pipe, s.chunks)
         peers.all_reduce(g, op="mean")
         rule.step(w, g, s.learning_rate)
         if replica == 0:
             shard.report(w)
     return w
+
+
+def gradient(task, shard, w, batch, between, pipe, chunks):
+    """Return this rank's gradient of a mini-batch: all micro-batches forward, then all backward."""
+    (x, target), flying = batch, []
+    stage, last = pipe.rank, pipe.size - 1
+    for chunk in shares(len(x), chunks):
+        y, saved = forward(shard.blocks, w, pipe.recv(stage - 1) if stage else x[chunk], between)
+        dy = None
+        if stage < last:
+            pipe.send(y, stage + 1)
+        elif shard.outputs_split:
+            _, dy = cross_entropy(between.comm, shard, y, target[chunk])
+        else:
+            _, dy = shard.loss(y, target[chunk])
+        flying.append((saved, dy))
+    g = kernels.zeros_like(w)
+    task.needs(w, g, [saved for saved, _ in flying])
+    for saved, dy in flying:
+        own = kernels.empty_like(w)
+        dx = backward(shard.blocks, w, saved, pipe.recv(stage + 1) if dy is None else dy, own, between)
+        if stage:
+            pipe.send(dx, stage - 1)
+        kernels.add(g, own)
+    kernels.scale(g, 1 / chunks)
+    return g
 
 
 ALGORITHM = Algorithm(

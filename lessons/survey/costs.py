@@ -43,6 +43,7 @@ SYMBOLS = {
     "v": "stages that a rank holds",
     "T": "ranks that share a layer",
     "G": "groups that each hold the whole model",
+    "C": "ranks that share each sequence",
     "D": "replicas of the pipeline",
     "g": "neighbours of a worker, on average",
     "k": "delay, in steps",
@@ -62,6 +63,7 @@ SETTINGS = {
     "v": "pieces",
     "T": "tensor",
     "S": "stages",
+    "C": "context_ranks",
     "G": "groups",
     "k": "delay",
     "c": "accumulate",
@@ -164,5 +166,5 @@ def symbols(
     if "topology" in settings and workers > 1:
         values["g"] = sum(map(len, neighbours(settings["topology"], workers))) / workers
     if "T" in values and "S" in values:
-        values["D"] = max(1, workers // int(values["T"] * values["S"]))
+        values["D"] = max(1, workers // int(values["T"] * values["S"] * values.get("C", 1)))
     return values

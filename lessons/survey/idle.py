@@ -11,7 +11,7 @@ from lessons.survey import costs
 from theory import schedules
 from theory.schedule_timing import simulate
 
-OTHERS = {"zb_auto": "zb_2p", "three_d": "1f1b"}
+OTHERS = {"zb_auto": "zb_2p", "three_d": "1f1b", "five_d": "1f1b"}
 """The schedule of each method that does not train with its first declared schedule."""
 
 

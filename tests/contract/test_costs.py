@@ -25,7 +25,7 @@ SETTLED = 48  # steps, of which the second half shows the staleness of those tha
 TIMES = {"async_svrg": 3}  # as many steps as others: its anchors are three passes apart
 OWN = {"one_bit_adam": {"freeze_step": 1}}  # settings: its costs are those after the freeze
 BATCH = {"hogwild": 12, "async_svrg": 32}  # samples, each an update of its own; all others have 48
-SPLIT = ("distbelief", "hybrid", "tensor", "three_d")  # whose formulas are of layers inside the model
+SPLIT = ("distbelief", "hybrid", "tensor", "three_d", "five_d")  # whose formulas are of layers inside the model
 AUXILIARY = ("dni", "greedy")  # whose own networks have symbols that only a run can tell
 WORK = 0.12  # of the FLOPs: the first layer passes no gradient on; biases and updates are not in the formulas
 LAYER = 0.05  # of what is split by layers: the first and the last one send less
@@ -35,7 +35,7 @@ every_method = pytest.mark.parametrize("name", algorithms.names())
 
 
 def sizes(name):
-    return {"three_d": (4, 8)}.get(name, (1,) if algorithms.family(name) == "sequential" else (2, 4))
+    return {"three_d": (4, 8), "five_d": (4, 8)}.get(name, (1,) if algorithms.family(name) == "sequential" else (2, 4))
 
 
 def values(name, workers):

@@ -17,7 +17,7 @@ from algorithms.algorithm import Algorithm, Knobs, Shape
 from cluster.comm import RankLost
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
-from tests.training import AttentiveChain, ExpertChain, ScalarChain, WideChain, train
+from tests.training import AttentiveChain, ExpertChain, GridChain, ScalarChain, WideChain, train
 from workloads import quadratic
 from workloads.recorder import Diverged
 
@@ -109,6 +109,8 @@ VARIANTS = [(name, {}) for name in NAMES] + [
     ("hybrid", {"layout": "model"}),
     ("three_d", {"tensor": 1, "update": "momentum", "learning_rate": 0.02}),
     ("three_d", {"stages": 1, "chunks": 2}),
+    ("five_d", {"tensor": 2, "stages": 1, "expert_ranks": 2, "update": "momentum", "learning_rate": 0.02}),
+    ("five_d", {"context_ranks": 1, "expert_ranks": 2}),
     ("layer_wise", {"update": "nesterov", "learning_rate": 0.02}),
     ("tensor", {"sequence": True, "update": "momentum", "learning_rate": 0.02}),
     ("context", {"exchange": "gather", "update": "momentum", "learning_rate": 0.02}),
@@ -164,6 +166,8 @@ def at_defaults(variants):
 
 def toy(name):
     """A product of numbers, of which each is a layer: a scalar, or a matrix where ranks share a layer."""
+    if name == "five_d":
+        return GridChain
     if "experts" in algorithms.find(name).model_defaults:
         return ExpertChain
     if "workload" in algorithms.find(name).defaults:

@@ -39,7 +39,7 @@ def gradients(workload, ranks, exchange, positions, **where):
         task = Task(workload, comm, budget=Budget(steps=1), batch=SAMPLES)
         pieces = [pieces_of(rank, ranks, TIME, positions) for rank in range(ranks)]
         shard = task.sequence_shard(pieces[comm.rank])
-        return shard.gradient(task.start(), shard.next_batch(), context.EXCHANGES[exchange](task, pieces, HEADS))
+        return shard.gradient(task.start(), shard.next_batch(), context.EXCHANGES[exchange](task, comm, pieces, HEADS))
 
     outcome = simulated.run(rank, ranks, **where)
     assert outcome.error is None
@@ -112,8 +112,7 @@ def test_the_survey_prices_the_ring_as_it_is(ranks):
 def pairs(ranks, positions, time=64):
     """The pairs of a query and a key that it sees, of each rank, in squares of time / ranks."""
     pieces = [pieces_of(rank, ranks, time, positions) for rank in range(ranks)]
-    tasks = [SimpleNamespace(comm=SimpleNamespace(rank=rank)) for rank in range(ranks)]
-    every = [context.Exchange(task, pieces, HEADS) for task in tasks]
+    every = [context.Exchange(None, SimpleNamespace(rank=rank), pieces, HEADS) for rank in range(ranks)]
     blocks = [indices_of(own) for own in pieces]
     seen = [sum(one.visible(keys, np.empty(0))[1] for keys in blocks) for one in every]
     return np.array(seen) / (time / ranks) ** 2

@@ -12,6 +12,7 @@ MANY = 4  # workers, an even number for pipelines in two directions
 NAMES = [name for name in algorithms.names() if algorithms.find(name).defaults.get("workers") != 1]
 LAYOUTS = [("hybrid", {"layout": layout}) for layout in ("data", "model")]
 LAYOUTS += [("chimera", {"pipes": 2}), ("pipedream", {"cuts": "5,3", "replicas": "2,2"}), ("three_d", {"tensor": 1})]
+LAYOUTS += [("five_d", {"tensor": 2, "stages": 1, "experts": 4, "expert_ranks": 2})]
 
 
 @pytest.mark.parametrize(("name", "settings"), [*((name, {}) for name in NAMES), *LAYOUTS], ids=str)

@@ -28,7 +28,7 @@ OF_EACH_KIND = ("sync_sgd", "easgd", "asgd", "hogwild", "dpsgd", "sandblaster", 
 
 
 def small(algorithm="sync_sgd", **values):
-    workers = 4 if algorithm == "three_d" else algorithms.find(algorithm).defaults.get("workers", 2)
+    workers = 4 if algorithm in ("three_d", "five_d") else algorithms.find(algorithm).defaults.get("workers", 2)
     rate = algorithms.find(algorithm).Settings().learning_rate  # so few steps bear no larger one
     own = {"workers": workers, "steps": 12, "evaluations": 4, "learning_rate": rate}
     return Experiment.of({"algorithm": algorithm, **own, **values})

@@ -55,7 +55,7 @@ def test_stages_that_differ_make_a_pipeline_idle_longer_and_one_in_two_direction
     for name in (*DRAINED, "pipedream"):
         assert vgg[name] > equal[name], name
     assert equal["interleaved"] < equal["gpipe"] < vgg["gpipe"] < vgg["interleaved"]
-    assert min((vgg[name], name) for name in DRAINED if name != "three_d")[1] == "dualpipe"
+    assert min((vgg[name], name) for name in DRAINED if name not in ("three_d", "five_d"))[1] == "dualpipe"
 
 
 def test_memory_is_that_of_the_largest_stage():
