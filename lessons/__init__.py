@@ -26,6 +26,7 @@ CHAPTERS: tuple[str, ...] = (
     "decoupled",
     "choosing",
     "fully_sharded",
+    "long_sequences",
 )
 """In teaching order. This tuple is the only place where a chapter is registered."""
 

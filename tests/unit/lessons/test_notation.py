@@ -12,7 +12,7 @@ CODE = re.compile(r"(?s)```.*?```|`[^`\n]*`")
 FORMULA = re.compile(r"(?s)\$\$(.*?)\$\$|\$([^$]+)\$")
 WORDS = re.compile(r"\\(?:text|operatorname|mathrm)\{[^}]*\}|\{[a-z]{2,}\}")  # the second is a parameter of a quiz
 LETTER = re.compile(r"\\[A-Za-z]+|[A-Za-z]")
-GREEK = r"\alpha \beta \gamma \delta \epsilon \eta \theta \lambda \mu \nu \rho \sigma \tau \phi \omega"
+GREEK = r"\alpha \beta \gamma \delta \epsilon \eta \theta \kappa \ell \lambda \mu \nu \rho \sigma \tau \phi \omega"
 each = pytest.mark.parametrize("name", [one.name for one in lessons.written_chapters()])
 
 
