@@ -147,16 +147,20 @@ class Task:
         self.record(loss, len(batch[0]))
         return loss, g
 
-    def is_usable(self, g: np.ndarray) -> bool:
-        """Return whether to take a step with the gradient g, (d,), of which this rank or the mean of all has one.
+    def is_usable(self, *pieces: np.ndarray, agree=None) -> bool:
+        """Return whether to take a step with a gradient that this rank holds in `pieces`, one or more vectors.
 
-        With a dynamic loss scale a step is skipped if g is not finite, because it has overflowed; the scale is then
-        halved. Otherwise this is True and costs nothing.
+        With a dynamic loss scale a step is skipped if the gradient is not finite, because it has overflowed; the scale
+        is then halved. Otherwise this is True and costs nothing. If ranks hold different parts of the gradient, all
+        ranks of the communicator `agree` skip a step if one of them has to: they all-reduce one number.
         """
         scale = self.loss_scale
         if scale is None or not scale.is_dynamic:
             return True
-        usable = math.isfinite(kernels.squared_norm(g))
+        usable = math.isfinite(sum(map(kernels.squared_norm, pieces)))
+        if agree is not None:
+            flag = kernels.beside(np.array([not usable], np.float32), pieces[0])
+            usable = not agree.all_reduce(flag)[0]
         self.measure("loss scale", scale.value)
         scale.update(usable)
         self.measure("skipped steps", scale.skipped)

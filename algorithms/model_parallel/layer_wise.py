@@ -41,6 +41,8 @@ def worker(comm, task, s=Settings()):
         if not stage.first:
             comm.send(dx, comm.rank - 1)
         task.needs(w, g, saved)
+        if not task.is_usable(g, agree=comm):
+            continue
         rule.step(w, g, s.learning_rate)
         task.report(w, stage.where)
     return w
@@ -49,6 +51,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = cut_model(
     worker,
     Settings,
+    skips_overflow=True,
     equivalences=(
         Equivalence("one stage gives SGD", to="sgd"),
         Equivalence("three stages give SGD, bit for bit", to="sgd", workers=3),

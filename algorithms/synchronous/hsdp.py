@@ -87,6 +87,8 @@ def worker(comm, task, s=Settings()):
             piece = owners.reduce_scatter(gradient, op="mean")
             g[w.piece(layer.place)] = piece if s.secondary else replicas.all_reduce(piece, op="mean")
             task.holds("gradients", g.nbytes + gradient.nbytes)
+        if not task.is_usable(g, agree=comm):
+            continue
         rule.step(w.mine, g, s.learning_rate)
         if comm.rank < owners.size:
             task.report(w.mine, w.where)
@@ -130,6 +132,7 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     split=split,
     computes_together=True,
+    skips_overflow=True,
     equivalences=(
         Equivalence(
             "one group without prefetching gives ZeRO-3, bit for bit", to="zero3", workers=3,

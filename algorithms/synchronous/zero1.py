@@ -32,7 +32,10 @@ def worker(comm, task, s=Settings()):
     rule = optimizer(s.update, mine, s.momentum)
     for _ in task.steps(together=True):
         _, g = task.gradient(w)
-        rule.step(mine, comm.reduce_scatter(g, op="mean"), s.learning_rate)
+        mean = comm.reduce_scatter(g, op="mean")
+        if not task.is_usable(mean, agree=comm):
+            continue
+        rule.step(mine, mean, s.learning_rate)
         for rank, updated in enumerate(comm.all_gather(mine)):
             if rank != comm.rank:
                 pieces[rank][:] = updated
@@ -47,6 +50,7 @@ ALGORITHM = Algorithm(
     elements_sent=ring_all_reduces,
     split=lambda workers, s: Split(1, 1, workers),
     computes_together=True,
+    skips_overflow=True,
     equivalences=(
         Equivalence("one worker gives SGD", to="sgd", settings={"update": "sgd"}),
         *(

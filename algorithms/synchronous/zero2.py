@@ -46,6 +46,8 @@ def worker(comm, task, s=Settings()):
             g = layer.backward(w[layer.place])
             means[layer.place.start, layer.place.stop] = comm.reduce_scatter(g, op="mean")
             task.holds("gradients", g.nbytes + sum(mean.nbytes for mean in means.values()))
+        if not task.is_usable(*means.values(), agree=comm):
+            continue
         for layer, mean in means.items():
             rule(*layer).step(pieces(*layer)[comm.rank], mean, s.learning_rate)
         mine = tuple(pieces(*layer)[comm.rank] for layer in means)
@@ -63,6 +65,7 @@ ALGORITHM = Algorithm(
     elements_sent=ring_all_reduces,
     split=lambda workers, s: Split(1, workers, workers),
     computes_together=True,
+    skips_overflow=True,
     equivalences=(
         Equivalence("one worker gives SGD", to="sgd", settings={"update": "sgd"}),
         Equivalence("two workers give ZeRO-1, bit for bit", to="zero1", workers=2),

@@ -51,6 +51,8 @@ def worker(comm, task, s=Settings()):
             whole = layer.backward(gather(layer))  # (d_l,), of this rank's mini-batch
             g[w.piece(layer.place)] = comm.reduce_scatter(whole, op="mean")
             task.holds("gradients", g.nbytes + whole.nbytes)
+        if not task.is_usable(g, agree=comm):
+            continue
         rule.step(w.mine, g, s.learning_rate)
         task.report(w.mine, w.where)
     return w.mine
@@ -84,6 +86,7 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     split=one_model,
     computes_together=True,
+    skips_overflow=True,
     equivalences=(
         Equivalence("one worker gives SGD", to="sgd", settings={"update": "sgd"}),
         *(

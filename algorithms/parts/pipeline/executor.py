@@ -51,6 +51,7 @@ def pipeline(
         "check": lambda workers, batch, workload, s: settings.check(batch, workload, plan(workers, s), s.cuts),
         "elements_sent": lambda shape, s: plan(shape.workers, s).elements_sent(shape),
         "counts_staleness": True,
+        "skips_overflow": executor is Executor,  # the others do not wait for all ranks before an update
         "model_defaults": EIGHT_LAYERS,
     }
     return Algorithm(**{"Settings": Settings, **derived, **facts})
@@ -72,10 +73,12 @@ class Executor:
                 self.stages[index].group = group
         self.local: dict[tuple[str, int, int], Any] = {}  # messages between stages of this rank
         self.target_reached = False  # whether the target loss was seen, in an endless stream
+        self.usable: bool | None = None  # whether to take the step of this mini-batch; None before its first update
 
     def run(self):
         """Train until the budget is spent; return the weights of this rank's stages, concatenated."""
         for batch in self.task.steps(together=True):
+            self.usable = None
             for ops in self.plan.ops_of(self.comm.rank, batch):
                 self._do(ops)
         return self._weights()
@@ -159,6 +162,12 @@ class Executor:
         return None if state.stage.first else dx
 
     def _update(self, state: StageState) -> None:
+        if self.usable is None:  # updates come last in a mini-batch, so the gradients of all stages are complete
+            gradients = [each.g for each in self.stages.values() if each.g is not None]
+            self.usable = self.task.is_usable(*gradients, agree=self.comm)
+        if not self.usable:
+            state.spare = state.take_gradient()
+            return
         own, g = state.g is not None, state.take_gradient()
         if state.group:
             state.group.all_reduce(g)

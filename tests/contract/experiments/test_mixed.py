@@ -103,6 +103,31 @@ def test_ranks_skip_the_same_steps_and_stay_equal_when_any_of_them_overflows(hig
     assert (scale[0][1:] == np.where(bad, scale[0] / 2, scale[0] * 2)[:-1]).all()
 
 
+@pytest.mark.parametrize("name", ["zero1", "zero2", "zero3", "hsdp"])
+def test_ranks_that_each_see_a_part_of_the_gradient_skip_the_steps_that_synchronous_sgd_skips(name, high_scale):
+    values = {"precision": "fp16", "steps": 20, "scale_window": 1, "workers": 3, "batch": 2, "update": "sgd"}
+    values |= {"learning_rate": 0.1, "hidden": "16"}
+    sharded, whole = (ran(algorithm=one, **values) for one in (name, "sync_sgd"))
+    skipped = measured(whole, "skipped steps")
+    assert 5 < skipped[0, -1] < 15 and np.array_equal(measured(sharded, "skipped steps"), skipped)
+    assert sharded.parameters.tobytes() == whole.parameters.tobytes() and sharded.updates == whole.updates
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("gpipe", {"chunks": 1}), ("interleaved", {"chunks": 1, "pieces": 2}), ("layer_wise", {})]
+)
+def test_stages_skip_a_step_together_although_the_gradient_overflows_on_some_of_them_only(name, settings, high_scale):
+    values = {"precision": "fp16", "steps": 20, "scale_window": 1, "batch": 8, "learning_rate": 0.1, "update": "sgd"}
+    values |= {"model": "residual", "depth": 4, "width": 16, "activation": "tanh"}
+    stages, alone = (
+        ran(algorithm=one, **values | own)
+        for one, own in ((name, {"workers": 3} | settings), ("sync_sgd", {"workers": 1}))
+    )
+    skipped = measured(alone, "skipped steps")[0]
+    assert 5 < skipped[-1] < 15 and all(np.array_equal(rank, skipped) for rank in measured(stages, "skipped steps"))
+    assert stages.parameters.tobytes() == alone.parameters.tobytes() and stages.updates == alone.updates
+
+
 @pytest.mark.parametrize("name", slow_except(("sgd", "adam", "overlap", "accumulation", "local_sgd"), SKIPPING))
 def test_every_method_with_a_dynamic_scale_survives_overflows_and_skips_their_steps(name, high_scale):
     done = ran(algorithm=name, precision="fp16", steps=24, scale_window=4)
@@ -172,8 +197,9 @@ REFUSED = (
     ({"algorithm": "distbelief", "precision": "bf16"}, "cannot be split unit by unit"),
     ({"algorithm": "context", "precision": "bf16"}, "within attention … use float32"),
     ({"algorithm": "expert", "precision": "bf16"}, "by experts … use float32"),
-    ({"algorithm": "zero3", "precision": "fp16"}, "zero3 cannot skip … fixed loss_scale … or one of sgd"),
-    ({"algorithm": "gpipe", "precision": "fp16"}, "gpipe cannot skip … bf16"),
+    ({"algorithm": "muon", "precision": "fp16"}, "muon cannot skip … fixed loss_scale … or one of sgd"),
+    ({"algorithm": "pipedream", "precision": "fp16"}, "pipedream cannot skip … bf16"),
+    ({"algorithm": "zb_h2", "precision": "fp16"}, "zb_h2 cannot skip … bf16"),
     ({"algorithm": "dni", "precision": "fp16"}, "dni cannot skip … use precision bf16"),
     ({"algorithm": "dni", "precision": "fp16", "loss_scale": 8}, "dni does not train by the gradient of one loss"),
     ({"precision": "fp16", "compression": "top_k"}, "compression: top_k would encode"),
