@@ -17,8 +17,10 @@ GPU, and 1 us for a call on a CPU.
     B200    NVIDIA, Blackwell architecture technical brief of 2024, HGX B200 at 1,000 W: 80 and 2,250 TFLOP/s; 8 TB/s
     MI300X  AMD Instinct MI300X, of 2023: 304 compute units at 2.1 GHz, 256 and 2,048 FLOP a cycle (163.4 and 1,307.4
             TFLOP/s); 5.3 TB/s
+    TPUv5p  Google Cloud, TPU v5p: 459 TFLOP/s in bf16; 2,765 GB/s. A TPU multiplies float32 matrices in six passes over
+            bf16 parts (Henry, Tang & Heinecke, arXiv:1904.06376), so float32 is counted as a sixth of that
 
-The last three, and all 16-bit rates, were checked in November 2026 against quotations of these sheets, not against the
+The last four, and all 16-bit rates, were checked in November 2026 against quotations of these sheets, not against the
 sheets themselves.
 """
 
@@ -36,7 +38,7 @@ class Device:
     overhead: float  # s per kernel call
     source: str = ""
     half: float = 0.0  # FLOP/s of products of 16-bit matrices; 0: no faster than in float32
-    is_asynchronous: bool = False  # a GPU: the host only queues kernels, and runs ahead of them
+    is_asynchronous: bool = False  # a GPU or TPU: the host only queues kernels, and runs ahead of them
 
     def seconds(self, flops: float, nbytes: float, itemsize: int = 4) -> float:
         """Return the time of one kernel call, in s. For matrix products, `itemsize` gives the bytes per number."""
@@ -86,6 +88,7 @@ DEVICES: dict[str, Device] = {
     "laptop": Device(40e9, 15e9, 1e-6, "one core, sustained: our choice"),
     "Xeon": Device(14 * 2.6e9 * 32, 76.8e9, 1e-6, "Intel ARK, E5-2690 v4, all 14 cores: peak"),
     **{name: replace(gpu, is_asynchronous=True) for name, gpu in GPUS.items()},
+    "TPUv5p": Device(459e12 / 6, 2765e9, 5e-6, "Google Cloud, TPU v5p: peak; float32 in six passes", 459e12, True),
 }
 
 
