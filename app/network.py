@@ -53,7 +53,8 @@ def _choose_all_reduce() -> JobSpec:
     nics = st.segmented_control(
         "NICs per node", [PRESET, *(n for n in (1, 2, 4, 8) if n <= per_node)], default=PRESET, required=True,
         key="network_nics", **BOUND,
-        help="Network interfaces of a node; each rank uses the nearest one. *preset*: the number of this network.",
+        help="Network interfaces of a node; each rank uses the nearest one. *preset*: as many as the chosen network's "
+        "preset has.",
     )  # fmt: skip
     return collectives.job_spec(ranks, nbytes, name, per_node, None if nics == PRESET else nics)
 

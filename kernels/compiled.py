@@ -56,7 +56,7 @@ def on_disk(plain=None, **options):
         except RuntimeError as error:  # Numba found no folder to write to
             raise OSError(
                 f"compiled kernels cannot be kept: neither {Path(inspect.getfile(function)).parent} nor the home "
-                "folder can be written to; set NUMBA_CACHE_DIR to a folder that can."
+                "folder can be written to; set NUMBA_CACHE_DIR to a writable folder."
             ) from error
 
     return compile

@@ -48,7 +48,7 @@ def check(workers, batch, workload, s):
     if s.grace > s.overlap:
         raise ValueError(
             f"a grace of {s.grace} steps is too long: a worker takes at most {s.overlap} steps between its push and "
-            f"the end of the round, never {s.grace}; use a grace of at most {s.overlap}, or a longer overlap."
+            f"the end of the round; use a grace of at most {s.overlap}, or a longer overlap."
         )
     if s.quorum > workers:
         raise ValueError(f"a quorum of {s.quorum} is more than the {workers} workers; use at most {workers}.")

@@ -38,7 +38,7 @@ class Settings(FlushSettings):
     )
     except_last: bool = knob(
         False,
-        "do not recompute the last micro-batch, whose backward pass comes at once",
+        "do not recompute the last micro-batch, whose backward pass immediately follows its forward pass",
         unless={"recompute": ("none",)},
     )
 

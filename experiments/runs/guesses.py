@@ -92,4 +92,4 @@ def _check(found: Guesses, evaluations: int) -> None:
         if letter == "U" and array.dtype.itemsize > 4 * LONGEST:
             raise ValueError(f"{name} has texts of more than {LONGEST} characters")
     if k and not (found.model[0] >= 0 and (np.diff(found.model) > 0).all() and found.model[-1] < evaluations):
-        raise ValueError(f"model is not ascending, or beyond the {evaluations} evaluations")
+        raise ValueError(f"the indices in model must ascend, and be at least 0 and below {evaluations}")

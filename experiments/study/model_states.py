@@ -5,7 +5,7 @@ from theory.zero_memory import RECIPES, STAGES, nbytes
 
 LEFT_OUT = (
     "Activations are not counted: they depend on batch size, sequence length and recomputation. Neither are "
-    "temporary full tensors: one layer's gradient from ZeRO-2 on, and one layer's parameters in ZeRO-3."
+    "temporary full tensors: one layer's gradient in ZeRO-2 and 3, and one layer's parameters in ZeRO-3."
 )
 
 

@@ -136,7 +136,7 @@ MUTED = "#87919C"
 """Lines and marks that recede; contrast with both pages is at least 3 to 1."""
 
 QUIET = 0.7
-"""Share of the text's colour in a canvas's small print, the rest being the page's: at least 4.5 to 1 on both pages."""
+"""Fraction of the text colour mixed into the page colour for small print on canvases; contrast is at least 4.5 to 1."""
 
 FLAG = "#C4441C"
 """What happened at a moment of a timeline, with white text."""

@@ -22,7 +22,7 @@ from kernels.launch import over
 from kernels.shapes import shapes
 
 check = shapes("values (n, k), index (n, k), x (n, columns)")
-TOO_MANY = "a row has fewer numbers than are wanted of it; k is at most the number of columns."
+TOO_MANY = "a row has fewer numbers than k, the number to choose; use a k of at most the number of columns."
 
 
 def price(values, index, x):

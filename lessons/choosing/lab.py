@@ -29,9 +29,11 @@ SELDOM = Assignment(
     turn={"latency": (2e-5, 1.6e-4, 5.12e-3)},
     note=("seconds", "samples_per_second", "held_out_loss"),
     claims={
-        "local SGD trains over 300,000 samples per second at the lowest latency, 80,000 at the highest": lambda rows: (
-            value(rows, "samples_per_second", latency=2e-5) > 3e5
-            and value(rows, "samples_per_second", latency=5.12e-3) > 8e4
+        "local SGD processes over 300,000 samples per second at the lowest latency, and over 80,000 at the highest": (
+            lambda rows: (
+                value(rows, "samples_per_second", latency=2e-5) > 3e5
+                and value(rows, "samples_per_second", latency=5.12e-3) > 8e4
+            )
         ),
     },
 )

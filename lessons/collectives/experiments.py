@@ -36,7 +36,7 @@ DIVISIBLE = 4 * 40_320  # bytes of a vector, divisible by every number of ranks 
     "How much must leave the busiest rank before everybody has the sum?",
     source="Patarasuk & Yuan, JPDC 69(2), 2009",
     claims={
-        "the ring sends the least that any all-reduce can, among any number of ranks": lambda rows: all(
+        "with any number of ranks, the ring sends as little as any all-reduce can": lambda rows: all(
             math.isclose(row["ring"], row["least"], rel_tol=1e-4) for row in rows
         ),
         "the ring sends less than two vectors, however many ranks there are": lambda rows: (
@@ -151,13 +151,13 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # thei
     "How does the cost of a small all-reduce grow with the number of ranks?",
     source="Sanders, Speck & Traeff, Parallel Computing 35(12), 2009",
     claims={
-        "from 8 ranks on, doubling the ranks about doubles the time of the ring": lambda rows: all(
+        "with 8 or more ranks, doubling their number about doubles the time of the ring": lambda rows: all(
             1.9 < b / a < 2.2 for a, b in pairwise(column(rows, "ring")[2:])
         ),
         "each doubling of the ranks adds one round of the same length to recursive doubling": lambda rows: (
             np.ptp(np.diff(column(rows, "recursive_doubling"))) < 1e-9
         ),
-        "from 4 ranks on, each doubling adds a constant time to either tree as well": lambda rows: all(
+        "with 4 or more ranks, each doubling adds a constant time to either tree as well": lambda rows: all(
             np.ptp(np.diff(column(rows, name)[1:])) < 0.02 for name in ("tree", "double_tree")
         ),
         "with 128 ranks the ring takes more than 20 times as long as recursive doubling": lambda rows: (
@@ -193,7 +193,7 @@ def more_ranks(run):
     source="NVIDIA's NCCL, src/graph/tuning.cc",
     claims={
         "within one node the ring has the lower latency": lambda rows: rows[0]["ring"] < rows[0]["tree"],
-        "from two nodes on the tree has the lower latency": lambda rows: all(
+        "with two or more nodes the tree has the lower latency": lambda rows: all(
             row["tree"] < row["ring"] for row in rows[1:]
         ),
         "each doubling of the nodes adds a constant time to the tree, and more and more to the ring": lambda rows: (
@@ -293,14 +293,14 @@ BOXES = {
         "one port of 10 Gb/s: for 16 kB the ring takes over a third longer than the hierarchy": lambda rows: all(
             slower(rows, "ring", box=OLD, nodes=nodes, bytes=SHORT) > 4 / 3 for nodes in (2, 8)
         ),
-        "from 1 MB on the ring takes over 1.4 times as long between 2 nodes, and is within 10 % between 8": (
+        "for 1 MB or more the ring takes over 1.4 times the hierarchy's time on 2 nodes, and 0.9 to 1.1 times on 8": (
             lambda rows: all(
                 slower(rows, "ring", box=OLD, nodes=2, bytes=n) > 1.4
                 and 0.9 < slower(rows, "ring", box=OLD, nodes=8, bytes=n) < 1.1
                 for n in (LONG, LONGEST)
             )
         ),
-        "with one port, recursive doubling sends 8 vectors through it per round, and is slowest from 1 MB on": (
+        "with one port, recursive doubling sends 8 vectors through it per round, and is slowest for 1 MB or more": (
             lambda rows: all(
                 slower(rows, "recursive_doubling", box=box, nodes=nodes, bytes=n) > 4
                 for box in (OLD, SHARED)
@@ -308,21 +308,23 @@ BOXES = {
                 for n in (LONG, LONGEST)
             )
         ),
-        "halving/doubling, nearest first, is never over 15 % slower than the hierarchy, with any ports": lambda rows: (
+        "halving/doubling, nearest first, is under 15 % slower than the hierarchy, whatever the ports": lambda rows: (
             all(row["halving_doubling"] < 1.15 * row["hierarchical"] for row in rows)
         ),
-        "with 400 Gb/s 1 MB is a short vector: between 8 nodes the ring takes over twice as long": lambda rows: (
-            slower(rows, "ring", box=SHARED, nodes=8, bytes=LONG) > 2
+        "with 400 Gb/s 1 MB is a short vector: on 8 nodes the ring takes over twice the hierarchy's time": (
+            lambda rows: slower(rows, "ring", box=SHARED, nodes=8, bytes=LONG) > 2
         ),
         "a port for each GPU gains nothing for one ring, which leaves a node through one GPU": lambda rows: all(
             math.isclose(row["ring"], value(rows, "ring", **{**among(row), "box": SHARED}), rel_tol=1e-3)
             for row in matching(rows, box=OWN)
         ),
-        "a port per GPU makes the hierarchy over 3 times as fast for 64 MB, recursive doubling 6": lambda rows: all(
-            value(rows, name, box=SHARED, nodes=nodes, bytes=LONGEST)
-            > times * value(rows, name, box=OWN, nodes=nodes, bytes=LONGEST)
-            for name, times in (("hierarchical", 3), ("recursive_doubling", 6))
-            for nodes in (2, 8)
+        "for 64 MB a port per GPU makes the hierarchy over 3 times as fast, and recursive doubling over 6": (
+            lambda rows: all(
+                value(rows, name, box=SHARED, nodes=nodes, bytes=LONGEST)
+                > times * value(rows, name, box=OWN, nodes=nodes, bytes=LONGEST)
+                for name, times in (("hierarchical", 3), ("recursive_doubling", 6))
+                for nodes in (2, 8)
+            )
         ),
         "with a port for each GPU, recursive doubling is the fastest for 16 kB": lambda rows: all(
             row["recursive_doubling"] == min(row[name] for name in BARS) for row in matching(rows, box=OWN, bytes=SHORT)
@@ -464,7 +466,7 @@ WORKERS = 16
         "the large model's step takes over 1.5 times as long with recursive doubling": lambda rows: (
             ratio(rows, "step", model="large", collective=("recursive_doubling", "ring")) > 1.5
         ),
-        "the closed forms predict every step to within 1 %": lambda rows: all(
+        "the closed forms predict every step within 1 %": lambda rows: all(
             abs(row["step"] - row["formula"]) < 0.01 * row["step"] for row in rows
         ),
         "the models learned differ by rounding only": lambda rows: all(

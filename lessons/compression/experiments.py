@@ -48,10 +48,12 @@ def error_feedback(run):
     "How few bytes does a gradient need?",
     source="Strom, 2015; Lin et al., 2018; Vogels et al., 2019",
     claims={
-        "the best codec under 1/20 of the bytes ends less than a fifth above the uncompressed loss": lambda rows: (
-            min(row["loss"] for row in rows if row["times fewer"] > 20) < 1.2 * value(rows, "loss", codec="none")
+        "the best codec that sends under 1/20 of the bytes ends less than a fifth above the uncompressed loss": (
+            lambda rows: (
+                min(row["loss"] for row in rows if row["times fewer"] > 20) < 1.2 * value(rows, "loss", codec="none")
+            )
         ),
-        "within one codec, the fewest bytes end at a higher loss than the most": lambda rows: all(
+        "with top_k and threshold, the fewest bytes end at a higher loss than the most": lambda rows: all(
             losses(rows, codec)[0] < losses(rows, codec)[-1] for codec in ("top_k", "threshold")
         ),
         "which numbers are sent matters more than how many: random_k does worse with ten times as many": lambda rows: (
@@ -148,10 +150,10 @@ CODES = {"none": {}, "bf16": {}, "one_bit": {}, "top_k": {"density": 0.01}, "pow
             gains == sorted(gains, reverse=True)
             for gains in (column(rows, "gain", codec=codec) for codec in CODES if codec != "none")
         ),
-        "uncompressed, a step is bound by the network up to 1 GB/s, and by the gradient from 10 GB/s on": lambda rows: (
-            column(rows, "bound by", codec="none") == ["network"] * 3 + ["gradient"] * 3
+        "uncompressed, a step is bound by the network up to 1 GB/s, and by the gradient at 10 GB/s or more": (
+            lambda rows: column(rows, "bound by", codec="none") == ["network"] * 3 + ["gradient"] * 3
         ),
-        "with one_bit a step is bound by encoding from 0.1 GB/s on": lambda rows: (
+        "with one_bit a step is bound by encoding at 0.1 GB/s or more": lambda rows: (
             column(rows, "bound by", codec="one_bit") == ["network"] + ["encoding"] * 5
         ),
     },
@@ -244,12 +246,16 @@ def threshold(run):
     "Where does momentum belong when most of a gradient is sent late?",
     source="Lin, Han, Mao, Wang & Dally, 2018, section 3.2",
     claims={
-        "on average over both densities, momentum ends higher after the exchange than before it": lambda rows: (
-            np.prod(column(rows, "loss", momentum="after")) > np.prod(column(rows, "loss", momentum="before"))
+        "on average over both densities, the loss ends higher with momentum after the exchange than before it": (
+            lambda rows: (
+                np.prod(column(rows, "loss", momentum="after")) > np.prod(column(rows, "loss", momentum="before"))
+            )
         ),
-        "before the exchange, under 1/30 of the bytes ends below 7 times the uncompressed loss": lambda rows: (
-            value(rows, "loss", density=0.003, momentum="before") < 7 * value(rows, "loss", density=1)
-            and value(rows, "bytes", density=0.003, momentum="before") < value(rows, "bytes", density=1) / 30
+        "with momentum before the exchange, a run with 1/30 of the bytes ends below 7 times the uncompressed loss": (
+            lambda rows: (
+                value(rows, "loss", density=0.003, momentum="before") < 7 * value(rows, "loss", density=1)
+                and value(rows, "bytes", density=0.003, momentum="before") < value(rows, "bytes", density=1) / 30
+            )
         ),
         "a warm-up of forty steps at falling density more than doubles the bytes": lambda rows: (
             ratio(rows, "bytes", density=0.003, momentum=("before, warm-up", "before")) > 2
@@ -354,7 +360,7 @@ def noise(run, s, bucket):
         "with error feedback one direction ends less than a fifth above the loss of whole gradients": lambda rows: (
             value(rows, "loss", directions=1, feedback="with feedback") < 1.2 * value(rows, "loss", directions="all")
         ),
-        "without error feedback sixteen directions end within 5 % of whole gradients, eight not within 3 %": (
+        "without error feedback sixteen directions end within 5 % of whole gradients, and eight over 3 % above": (
             lambda rows: (
                 column(rows, "loss", feedback="without")[:-1]
                 == sorted(column(rows, "loss", feedback="without")[:-1])[::-1]
@@ -458,7 +464,7 @@ OPTIMIZERS = {
         "with Adam the largest hundredth ends at over one and a half times the loss of whole gradients": lambda rows: (
             ratio(rows, "loss", optimizer="Adam", sent=("the largest hundredth", "whole gradients")) > 1.5
         ),
-        "whole gradients end lower with Adam, the largest hundredth with SGD": lambda rows: (
+        "whole gradients end at a lower loss with Adam, and the largest hundredth with SGD": lambda rows: (
             ratio(rows, "loss", optimizer=("Adam", "SGD"), sent="whole gradients")
             < 1
             < ratio(rows, "loss", optimizer=("Adam", "SGD"), sent="the largest hundredth")
@@ -501,13 +507,15 @@ def unlike_loss(run, sent, rate, **values):
         "if the rest is thrown away, the loss ends above a third of its initial value at every rate": lambda rows: (
             min(column(rows, "loss", sent="the largest, the rest thrown away")) > 1.674 / 3
         ),
-        "if the rest is owed, the best rate lies between the extremes, and ends above 0.001": lambda rows: (
+        "if the rest is owed, the best rate lies between the extremes, and its loss ends above 0.001": lambda rows: (
             interior({row["rate"]: row["loss"] for row in rows if row["sent"] == "the largest, the rest owed"}) > 0
             and min(column(rows, "loss", sent="the largest, the rest owed")) > 1e-3
         ),
-        "if the largest difference is sent, a larger rate ends lower, and the largest one below 1e-12": lambda rows: (
-            is_falling(column(rows, "loss", sent="the largest difference"))
-            and column(rows, "loss", sent="the largest difference")[-1] < 1e-12
+        "if the largest difference is sent, the loss ends lower at a larger rate, at the largest below 1e-12": (
+            lambda rows: (
+                is_falling(column(rows, "loss", sent="the largest difference"))
+                and column(rows, "loss", sent="the largest difference")[-1] < 1e-12
+            )
         ),
         "at every rate the largest difference ends at less than three times the loss of whole gradients": lambda rows: (
             all(ratio(rows, "loss", sent=("the largest difference", "whole gradients"), rate=rate) < 3 for rate in FIVE)

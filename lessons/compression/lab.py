@@ -23,7 +23,7 @@ FORGET = Assignment(
     turn={"compression": ("top_k", "one_bit", "qsgd"), "error_feedback": (True, False)},
     note=("held_out_loss",),
     claims={
-        "without error feedback top_k and one_bit end over 1.5 times as high": lambda rows: all(
+        "without error feedback top_k and one_bit end at over 1.5 times the loss": lambda rows: all(
             ratio(rows, "held_out_loss", compression=codec, error_feedback=(False, True)) > 1.5
             for codec in ("top_k", "one_bit")
         ),

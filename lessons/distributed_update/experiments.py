@@ -19,7 +19,7 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
         "if every rank updates everything, the update takes as long on 16 ranks as on one": lambda rows: (
             abs(rows[-1]["update, everybody"] / rows[0]["update, everybody"] - 1) < 0.05
         ),
-        "from eight ranks on the update takes longer than the gradient": lambda rows: all(
+        "with eight or more ranks the update takes longer than the gradient": lambda rows: all(
             row["update, everybody"] > row["gradient"] for row in rows if row["ranks"] >= 8
         ),
         "if each rank updates its own shard, the update takes an Nth of the time, within a fifth": lambda rows: all(
@@ -176,13 +176,13 @@ def gain(rows, network):
     "Does a rate that grows with the batch win back what accumulation loses?",
     source="Goyal et al., arXiv:1706.02677, section 2.1",
     claims={
-        "at the same rate, eight mini-batches per update end more than four times as high as one": lambda rows: (
+        "at the same rate, eight mini-batches per update end at more than four times the loss of one": lambda rows: (
             rows[-1]["loss, same rate"] > 4 * rows[0]["loss, same rate"]
         ),
-        "at a rate multiplied by their number, up to four mini-batches end less than 1.5 times as high": (
+        "at a rate multiplied by their number, up to four mini-batches end at less than 1.5 times the loss of one": (
             lambda rows: all(row["loss, scaled rate"] < 1.5 * rows[0]["loss, scaled rate"] for row in rows[:-1])
         ),
-        "eight mini-batches end higher than one": lambda rows: (
+        "eight mini-batches end at a higher loss than one": lambda rows: (
             rows[-1]["loss, scaled rate"] > rows[0]["loss, scaled rate"]
         ),
     },

@@ -54,10 +54,10 @@ def sharded_step(run, **values):
         "a rank's shards take 16 bytes for each weight, divided by the ranks": lambda rows: all(
             abs(row["shards"] / row["16 d / N"] - 1) < 0.01 for row in rows
         ),
-        "what is whole for a moment does not get smaller with more ranks": lambda rows: (
+        "what a rank holds whole for a moment does not get smaller with more ranks": lambda rows: (
             min(column(rows, "whole for a moment")) > 0.99 * max(column(rows, "whole for a moment"))
         ),
-        "with 16 ranks what is whole for a moment takes more than the shards": lambda rows: (
+        "with 16 ranks, what a rank holds whole for a moment takes more than its shards": lambda rows: (
             value(rows, "whole for a moment", ranks=16) > value(rows, "shards", ranks=16)
         ),
         "activations do not get smaller with more ranks": lambda rows: (
@@ -154,7 +154,7 @@ def half_as_much_again(run):
         "each further layer takes more memory": lambda rows: all(
             is_rising(column(rows, "kB", tokens=tokens)) for tokens in AHEAD_TOKENS
         ),
-        "the closed form is right to a fiftieth": lambda rows: all(
+        "the closed form is right within a fiftieth": lambda rows: all(
             abs(row["step"] / row["formula"] - 1) < 1 / 50 for row in rows
         ),
         "the weights are the same, to the last bit": lambda rows: all(column(rows, "same weights")),
@@ -343,7 +343,7 @@ KEEP = {"an eighth": 1, "a quarter": 2, "a half": 4, "all": 8}  # of a layer, fr
     "How much of a layer should a rank keep from forward to backward?",
     source="Wang et al. (ZeRO++), arXiv:2306.10209; PyTorch's FSDP (reshard_after_forward)",
     claims={
-        "on two nodes a quarter of each layer saves more than a quarter of the step": lambda rows: (
+        "on two nodes keeping a quarter of each layer saves more than a quarter of the step": lambda rows: (
             ratio(rows, "ms", cluster="two nodes of four", keep=("a quarter", "an eighth")) < 0.75
         ),
         "on two nodes keeping all of each layer saves less than another hundredth": lambda rows: (

@@ -22,7 +22,7 @@ NOISE = {"workload": "quadratic", "dimension": 400, "condition": 1, "noise": 4.0
         "after the same number of steps the loss hardly depends on the batch": lambda rows: all(
             _apart(column(rows, "loss", steps=steps)) < 1.5 for steps in ENDS[1:]
         ),
-        "after the same number of epochs 256 images a step end more than ten times as high as 16": lambda rows: (
+        "after the same number of epochs, 256 images a step end at more than ten times the loss of 16": lambda rows: (
             column(rows, "loss", batch="256")[-1] > 10 * column(rows, "loss", batch="16")[-1]
         ),
     },
@@ -55,7 +55,7 @@ def left_behind(run):
         "strong scaling leaves the held-out loss unchanged, within 1 %": lambda rows: (
             _apart(column(rows, "loss", scaling="strong")) < 1.01
         ),
-        "after the same number of epochs weak scaling to 16 workers leaves the loss over five times as high": (
+        "after the same number of epochs, weak scaling to 16 workers ends at over five times the loss of one": (
             lambda rows: ratio(rows, "loss", scaling="weak", workers=(16, 1)) > 5
         ),
     },
@@ -501,7 +501,7 @@ def rmsprop_start(run):
     "Must the rate decay, or can the batch grow instead?",
     source="Smith, Kindermans, Ying & Le, 2018, figures 1 to 3",
     claims={
-        "from epoch 11 on hybrid and growing batches are within a quarter of a decaying rate's loss": lambda rows: all(
+        "after epoch 10, hybrid and growing batches are within a quarter of a decaying rate's loss": lambda rows: all(
             np.allclose(_from_epoch_11(rows, other), _from_epoch_11(rows, "decay"), rtol=0.25)
             for other in ("hybrid", "grow")
         ),
@@ -516,8 +516,8 @@ def rmsprop_start(run):
             and 4 * _updates(rows, "larger_rate") < 1.2 * _updates(rows, "decay")
             and 1.5 * _updates(rows, "larger_momentum") < _updates(rows, "larger_rate")
         ),
-        "if neither the rate falls nor the batch grows, the loss ends under half as high as with either": lambda rows: (
-            all(
+        "if neither the rate falls nor the batch grows, the loss ends at under half that of decay, hybrid or growth": (
+            lambda rows: all(
                 ratio(rows, "loss", schedule=("neither", name), epoch=EPOCHS - 1) < 0.5
                 for name in ("decay", "hybrid", "grow")
             )

@@ -46,17 +46,17 @@ def across(done):
     "What share of their time do two data centres train?",
     source="Douillard et al., 2023",
     claims={
-        "on a line that needs a second for the model, meeting in every step leaves less than half": lambda rows: (
-            value(rows, "training", line=1.0, meet="every step") < 0.5
+        "on a line that takes a second for the model, meeting in every step leaves under half of the time": (
+            lambda rows: value(rows, "training", line=1.0, meet="every step") < 0.5
         ),
-        "meeting every 64 steps leaves over 19 parts in 20": lambda rows: (
-            value(rows, "training", line=1.0, meet="every 64 steps") > 0.95
+        "on a line that takes a second for the model, meeting every 64 steps leaves over 95 % of the time": (
+            lambda rows: value(rows, "training", line=1.0, meet="every 64 steps") > 0.95
         ),
-        "on a line ten times as slow, even rare meetings cost a fifth": lambda rows: (
+        "on a line ten times as slow, even rare meetings cost a fifth of the time": lambda rows: (
             value(rows, "training", line=10.0, meet="every 64 steps") < 0.8
         ),
     },
-    look=Look("line", ("training",), "meet", log="x", title="share of the time"),
+    look=Look("line", ("training",), "meet", log="x", title="share of the time spent training"),
 )
 def busy(run):
     """Digits, two data centres of four workers each; a step takes about a second, a message 50 ms plus its transfer
@@ -119,8 +119,8 @@ def outer(run, momentum):
     "Where does an outer momentum get farther than averages?",
     source="Douillard et al., 2023; Wang, Tantia, Ballas & Rabbat, 2020",
     claims={
-        "in a valley ten times as long as wide, averages get more than twice as far as with 0.9": lambda rows: (
-            ratio(rows, "progress", length=10, outer=("average", "0.9")) > 2
+        "in a valley ten times as long as wide, averages get more than twice as far as a momentum of 0.9": (
+            lambda rows: ratio(rows, "progress", length=10, outer=("average", "0.9")) > 2
         ),
         "in a valley a thousand times as long, a momentum of 0.9 gets a quarter farther than averages": lambda rows: (
             ratio(rows, "progress", length=1000, outer=("0.9", "average")) > 1.25
@@ -133,7 +133,7 @@ def outer(run, momentum):
             == ["average", "0.6", "0.9"]
         ),
     },
-    look=Look("length", ("progress",), "outer", log="xy", title="powers of ten that the loss fell"),
+    look=Look("length", ("progress",), "outer", log="xy", title="powers of ten by which the loss fell"),
 )
 def valley(run):
     """A bowl of 20 coordinates without noise, 4 workers, 40 meetings of ten steps; `length` is the largest curvature
@@ -169,8 +169,8 @@ def down_a_valley(run, length, momentum):
     "How long must a fragment travel while training continues?",
     source="Douillard et al., 2025",
     claims={
-        "from four steps on, training takes at most a thirtieth longer than without any line": lambda rows: all(
-            row["slowdown"] < 1 + 1 / 30 for row in rows if row["overlap"] >= 4
+        "with an overlap of four or more steps, training takes at most a thirtieth longer than on an ideal network": (
+            lambda rows: all(row["slowdown"] < 1 + 1 / 30 for row in rows if row["overlap"] >= 4)
         ),
         "without overlap two fragments take longer than the whole model at once": lambda rows: (
             value(rows, "slowdown", overlap=0) > value(rows, "DiLoCo", overlap=0)
@@ -179,7 +179,7 @@ def down_a_valley(run, length, momentum):
             value(rows, "loss", overlap=8) < 1.5 * value(rows, "DiLoCo's loss", overlap=8)
         ),
     },
-    look=Look("overlap", ("slowdown",), theory=("DiLoCo",), title="time, relative to no line at all"),
+    look=Look("overlap", ("slowdown",), theory=("DiLoCo",), title="time, relative to an ideal network"),
 )
 def travelling(run):
     """Digits, two data centres, a line that carries the model in 4 s, 256 steps of about a second; each row at its own
@@ -223,7 +223,7 @@ METHODS = {"DiLoCo": ("diloco", {"outer_momentum": 0.3}), "no barrier": ("async_
         "at four speeds, training without a barrier processes more than twice the images": lambda rows: (
             ratio(rows, "images", cluster="four speeds", method=("no barrier", "DiLoCo")) > 2
         ),
-        "at four speeds, training without a barrier ends lower": lambda rows: (
+        "at four speeds, training without a barrier ends at a lower loss": lambda rows: (
             ratio(rows, "loss", cluster="four speeds", method=("no barrier", "DiLoCo")) < 1
         ),
         "if all workers are alike, DiLoCo's loss is at most a third higher": lambda rows: (
@@ -320,13 +320,13 @@ def in_chaos(run, method):
     "For the same bytes: send a few parameters in every step, or all of them rarely?",
     source="Beton et al., 2025",
     claims={
-        "one parameter in 256 in every step ends lower than all of them every 256 steps": lambda rows: (
+        "sending one parameter in 256 in every step ends lower than sending all every 256 steps": lambda rows: (
             ratio(rows, "loss", share=1 / 256, send=("few, always", "all, seldom")) < 1
         ),
-        "a quarter of the parameters is as good as all in every fourth step, to within two fifths": lambda rows: (
+        "sending a quarter in every step is as good as sending all in every fourth, within two fifths": lambda rows: (
             3 / 5 < ratio(rows, "loss", share=1 / 4, send=("few, always", "all, seldom")) < 7 / 5
         ),
-        "sending one in 256 raises the loss either way": lambda rows: all(
+        "sending one in 256 ends at a higher loss than sending a quarter, either way": lambda rows: all(
             ratio(rows, "loss", share=(1 / 256, 1 / 4), send=send) > 1.1 for send in ("few, always", "all, seldom")
         ),
     },

@@ -37,7 +37,7 @@ PIECES = Assignment(
     turn={"workers": (2, 4, 8)},
     note=("memory", "bytes", "held_out_loss"),
     claims={
-        "each of eight holds less than half of what each of two holds": lambda rows: (
+        "each of eight ranks holds less than half of what each of two holds": lambda rows: (
             2 * rows[-1]["memory"] < rows[0]["memory"]
         ),
     },

@@ -365,7 +365,7 @@ HIDDEN = "after backward", "during backward", "early layers first"
         "with 2,048 tokens the sum takes over twice as long as computing, with 32,768 less than a fifth": lambda rows: (
             value(rows, "sum/compute", tokens=2048) > 2 and value(rows, "sum/compute", tokens=32768) < 1 / 5
         ),
-        "from 8,192 tokens on the sum hides behind the backward pass, except for at most 5 % of computing": (
+        "with 8,192 tokens or more the sum hides behind the backward pass, except for at most 5 % of computing": (
             lambda rows: all(row["during backward"] < 1.05 for row in rows if row["tokens"] >= 8192)
         ),
         "with 2,048 tokens or fewer every way takes over 2.5 times as long as computing alone": lambda rows: all(
@@ -528,7 +528,7 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
             < value(rows, "hybrid", **{"batch of all": WIDTH}) / value(rows, "split", **{"batch of all": WIDTH})
             < 0.25
         ),
-        "four times the batch takes twice the replicas": lambda rows: (
+        "with four times the batch, the best number of replicas doubles": lambda rows: (
             column(rows, "replicas") == [2.0**n for n in range(len(rows))]
         ),
         "no other number of replicas sends less": lambda rows: all(

@@ -25,7 +25,7 @@ CUT = Assignment(
     turn={"latency": (0.0, 1e-5, 2e-4), "bucket_bytes": (0, 150_000, WHOLE)},
     note=("seconds",),
     claims={
-        "without latency one layer at a time is best, with 10 us buckets, with 200 us one message": lambda rows: (
+        "one layer at a time is best without latency, buckets at 10 us, and one message at 200 us": lambda rows: (
             [_best(rows, latency) for latency in (0.0, 1e-5, 2e-4)] == [0, 150_000, WHOLE]
         ),
     },

@@ -133,17 +133,17 @@ TRIED = {
             max(column(rows, "loss", momentum=m, rate=rate)) < 1.06 * min(column(rows, "loss", momentum=m, rate=rate))
             for m, rate in ((0.0, 0.016), (0.9, 0.0016))
         ),
-        "each at its own best rate and momentum, two stages end over 1.3 times as high as one": lambda rows: (
+        "each at its own best rate and momentum, two stages end at over 1.3 times the loss of one": lambda rows: (
             _least(rows, 2) > 1.3 * _least(rows, 1)
         ),
-        "four stages end higher than two, and eight over 1.5 times as high as two": lambda rows: (
+        "four stages end higher than two, and eight end at over 1.5 times the loss of two": lambda rows: (
             _least(rows, 2) < _least(rows, 4) and 1.5 * _least(rows, 2) < _least(rows, 8)
         ),
-        "eight stages end over four times as high as one": lambda rows: _least(rows, 8) > 4 * _least(rows, 1),
+        "eight stages end at over four times the loss of one": lambda rows: _least(rows, 8) > 4 * _least(rows, 1),
         "with a momentum of 0.9 the best rate of eight stages is at most a quarter of that of one": lambda rows: (
             best(rows, stages=8, momentum=0.9)["rate"] <= best(rows, stages=1, momentum=0.9)["rate"] / 4
         ),
-        "with a momentum of 0.9 each best rate has a worse one on both sides": lambda rows: all(
+        "with a momentum of 0.9 the rates next to each best rate are worse on both sides": lambda rows: all(
             is_inside(best(rows, stages=stages, momentum=0.9), steps) for stages, steps in TRIED.items()
         ),
     },
@@ -281,19 +281,19 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
         "a prediction on top of half the delay gains less than a third": lambda rows: (
             _with(rows, "half as late, predicted") > 0.67 * _with(rows, "half as late")
         ),
-        "a rate for each stage ends a tenth below one rate, or more": lambda rows: (
+        "with a rate for each stage, the loss ends a tenth or more below one rate's": lambda rows: (
             _with(rows, "a rate each") < 0.9 * _with(rows, "one rate")
         ),
         "the loss ends higher if rates return to their full value than if they stay divided": lambda rows: (
             _with(rows, "a rate each, at first") > _with(rows, "a rate each")
         ),
-        "half as late and with a rate for each stage, the loss ends a sixth or more below one rate": lambda rows: (
+        "with half the delay and a rate for each stage, the loss ends a sixth or more below one rate's": lambda rows: (
             _with(rows, "half as late, a rate each") < 5 / 6 * _with(rows, "one rate")
         ),
-        "none comes close to one machine: all end over twice as high": lambda rows: all(
+        "no remedy comes close to one machine: all end at over twice its loss": lambda rows: all(
             row["loss"] > 2 * row["one machine"] for row in rows
         ),
-        "at its best momentum, each best rate has a worse one on both sides": lambda rows: all(
+        "at each best momentum, the rates next to the best one are worse on both sides": lambda rows: all(
             is_inside(best(rows, remedy=remedy), steps) for remedy, (_, steps) in REMEDIES.items()
         ),
     },
@@ -341,25 +341,25 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
     "Which method has learned most after the same time?",
     source="Chen et al., 2012; Yang et al., 2021 (PipeMare, T1); the comparison is ours",
     claims={
-        "with a momentum of 0.9 eight that never wait end over one and a half times as high as one machine": (
+        "with a momentum of 0.9 eight machines that never wait end at over 1.5 times the loss of one": (
             lambda rows: ratio(rows, "loss", momentum=0.9, method=("never waits", "one machine")) > 1.5
         ),
-        "without momentum eight that never wait end lower than with 0.9, by a fifth or more": lambda rows: (
+        "eight machines that never wait end a fifth or more lower without momentum than with 0.9": lambda rows: (
             ratio(rows, "loss", method="never waits", momentum=(0.0, 0.9)) < 0.8
         ),
-        "each at its best rate and momentum, eight that are half as late end lower than one machine": lambda rows: (
+        "each at its best rate and momentum, eight machines with half the delay end lower than one": lambda rows: (
             _after(rows, "half as late") < 0.8 * _after(rows, "one machine")
         ),
-        "half as late and with a rate each, eight end at under two thirds of one machine's loss": lambda rows: (
-            _after(rows, "both") < 2 / 3 * _after(rows, "one machine")
+        "with half the delay and a rate for each stage, eight machines end at under two thirds of the loss of one": (
+            lambda rows: _after(rows, "both") < 2 / 3 * _after(rows, "one machine")
         ),
-        "eight that wait, as in GPipe, end under half as high as those that never do, with one rate": lambda rows: (
-            _after(rows, "GPipe on eight") < 0.5 * _after(rows, "never waits")
+        "eight machines that wait, as in GPipe, end at under half the loss of those that never do, with one rate": (
+            lambda rows: _after(rows, "GPipe on eight") < 0.5 * _after(rows, "never waits")
         ),
-        "GPipe ends at most a tenth above those with both remedies": lambda rows: (
+        "GPipe ends at most a tenth above eight machines with both remedies": lambda rows: (
             _after(rows, "GPipe on eight") < 1.1 * _after(rows, "both")
         ),
-        "at its best momentum, each best rate has a worse one on both sides": lambda rows: all(
+        "at each best momentum, the rates next to the best one are worse on both sides": lambda rows: all(
             is_inside(best(rows, method=method), steps) for method, (*_, steps) in SAME_TIME.items()
         ),
     },

@@ -35,7 +35,7 @@ RATES = Assignment(
             max(column(rows, "held_out_loss", learning_rate=0.0016))
             < 1.1 * min(column(rows, "held_out_loss", learning_rate=0.0016))
         ),
-        "at a rate of 0.0256, eight stages end over four times as high as one": lambda rows: (
+        "at a rate of 0.0256, eight stages end at over four times the loss of one": lambda rows: (
             ratio(rows, "held_out_loss", workers=(8, 1), learning_rate=0.0256) > 4
         ),
     },
@@ -45,7 +45,7 @@ DIVIDED = Assignment(
     turn={"rescale": (0, 10_000_000), "learning_rate": (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4)},
     note=("held_out_loss",),
     claims={
-        "with a rate for each stage the lowest loss is lower, and at no less than twice the rate": lambda rows: (
+        "with a rate for each stage the lowest loss is lower, at twice the rate or more": lambda rows: (
             _least(rows, 10_000_000)["held_out_loss"] < 0.9 * _least(rows, 0)["held_out_loss"]
             and _least(rows, 10_000_000)["learning_rate"] >= 2 * _least(rows, 0)["learning_rate"]
         ),

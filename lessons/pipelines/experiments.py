@@ -139,7 +139,7 @@ def _best(rows, stages):
         "32 micro-batches teach a network the same as one, up to rounding": lambda rows: all(
             abs(row["convolutions"]) < 1e-6 for row in rows
         ),
-        "with batch norm cutting matters: a sample is normalised with the others of its micro-batch": lambda rows: (
+        "with batch norm, cutting matters: a sample is normalised with the others of its micro-batch": lambda rows: (
             rows[-1]["batch norm"] > 2
         ),
         "with batch norm the smallest micro-batches suffer most: their statistics are the noisiest": lambda rows: (
@@ -334,10 +334,10 @@ ZOO = {
     "Must a stage idle at all?",
     source="Narayanan et al., 2021; Li & Hoefler, 2021 (Chimera); Qi et al., 2024 (ZB); DeepSeek-AI, 2024 (DualPipe)",
     claims={
-        "stages idle for 9, 9, 4.5, 6, 3, 3, 1.5 and 2 forward passes by the list, next to 24 of work": lambda rows: (
-            column(rows, "by the list") == [9, 9, 4.5, 6, 3, 3, 1.5, 2]
+        "by the list of ops, stages idle for 9, 9, 4.5, 6, 3, 3, 1.5 and 2 forward passes, and work for 24": (
+            lambda rows: column(rows, "by the list") == [9, 9, 4.5, 6, 3, 3, 1.5, 2]
         ),
-        "in training stages idle as much as on the list, give or take 0.7": lambda rows: all(
+        "in training, stages idle for as long as by the list, within 0.7 of a forward pass": lambda rows: all(
             abs(row["idle"] - row["by the list"]) < 0.7 for row in rows
         ),
         "from its first op to its last, a stage of ZB-H2 or ZB-V never idles": lambda rows: all(

@@ -23,6 +23,6 @@ CHUNKS = Assignment(
         "speed rises and falls again, to less than half of where it began": lambda rows: (
             rows[-1]["samples_per_second"] < rows[0]["samples_per_second"] / 2
         ),
-        "the loss is the same, to rounding": lambda rows: np.ptp(column(rows, "held_out_loss")) < 1e-4,
+        "the loss is the same, up to rounding": lambda rows: np.ptp(column(rows, "held_out_loss")) < 1e-4,
     },
 )

@@ -41,7 +41,7 @@ def check(solution, seed):
             worst, there = max(worst, needed / valley.heavy_ball()), max(there, steps.arrived / valley.heavy_ball())
         told = f"{worst:.2f} times as many" if worst < inf else f"more than {PATIENCE} times as many, or never"
         if there <= TARGETS["valley"] < worst:
-            told += f" for what you ship (the weights of the gradients took {there:.2f} times)"
+            told += f" for the model you ship (the weights at which you take gradients need {there:.2f} times as many)"
         yield down, worst <= TARGETS["valley"], f"{told}; at most {TARGETS['valley']} is allowed"
         settled = False  # in noise, which requires a mean of models, and so memory
         for mark, far in ((noisy, 1), (distant, FAR)):

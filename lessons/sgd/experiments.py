@@ -187,8 +187,8 @@ HALF = 1250  # of 2,500 steps
         "at a guess of a half, 1 / t is about as good as the mean": lambda rows: (
             0.75 < value(rows, "1 / t", guess=0.5) / value(rows, "mean", guess=0.5) < 1.2
         ),
-        "a guess of an eighth ends over eight times as high as a half, a guess of four over three times": lambda rows: (
-            ratio(rows, "1 / t", guess=(0.125, 0.5)) > 8 and ratio(rows, "1 / t", guess=(4, 0.5)) > 3
+        "a guess of an eighth ends at over eight times the loss of a half, and a guess of four at over three": (
+            lambda rows: ratio(rows, "1 / t", guess=(0.125, 0.5)) > 8 and ratio(rows, "1 / t", guess=(4, 0.5)) > 3
         ),
         "every loss is within a third of theory": lambda rows: all(
             abs(row[name] / row[f"{name}, theory"] - 1) < 1 / 3 for row in rows for name in ("1 / t", "mean")
@@ -452,9 +452,11 @@ METHODS = {
                 for features, share in (("as words are", 1), ("equally frequent", 0.9))
             )
         ),
-        "where features are as frequent as words, either form of SGD ends over 1.25 times as high": lambda rows: all(
-            ratio(rows, "loss", features="as words are", rule=(rule, "adagrad")) > 1.25
-            for rule in ("sgd", "sgd, falling rate")
+        "where features are as frequent as words, either form of SGD ends at over 1.25 times AdaGrad's loss": (
+            lambda rows: all(
+                ratio(rows, "loss", features="as words are", rule=(rule, "adagrad")) > 1.25
+                for rule in ("sgd", "sgd, falling rate")
+            )
         ),
     },
     look=Look("features", ("loss",), "rule", kind="bar", title="training loss above the minimum"),

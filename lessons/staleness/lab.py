@@ -22,7 +22,7 @@ HOW_OLD = Assignment(
     LATE,
     turn={"workers": (2, 4, 8, 16)},
     note=("staleness_mean",),
-    claims={"a gradient is N - 1 updates old, to within a twentieth": lambda rows: all(
+    claims={"a gradient is N - 1 updates old, within a twentieth": lambda rows: all(
         abs(row["staleness_mean"] / (row["workers"] - 1) - 1) < 0.05 for row in rows
     )},
 )  # fmt: skip
@@ -51,7 +51,7 @@ BY_AGE = Assignment(
     {**SHORT, "algorithm": "dynsgd", "learning_rate": 0.32},
     turn={"workers": (1, 8)},
     note=("samples", "held_out_loss"),
-    claims={"eight workers are not twice as good as one": lambda rows: (
+    claims={"eight workers end at more than half the loss of one": lambda rows: (
         rows[1]["held_out_loss"] > rows[0]["held_out_loss"] / 2
     )},
 )  # fmt: skip

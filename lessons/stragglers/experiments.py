@@ -73,7 +73,7 @@ def _step(run, workers, backups, steps, jitter):
     "What does it cost to wait for everybody?",
     source="Chen et al., 2016; order statistics",
     claims={
-        "the mean step takes as long as theory predicts for the slowest of N, to within a tenth": lambda rows: all(
+        "the mean step takes as long as theory predicts for the slowest of N, within a tenth": lambda rows: all(
             abs(row["step"] / row["theory"] - 1) < 0.1 for row in rows
         ),
         "under every law, more workers make a longer step": lambda rows: all(

@@ -13,10 +13,10 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
         "with model averaging, every doubling of the workers raises the loss": lambda rows: is_rising(
             column(rows, "loss", method="model averaging")
         ),
-        "16 workers end more than four times as high as one": lambda rows: (
+        "16 workers end at more than four times the loss of one": lambda rows: (
             ratio(rows, "loss", method="model averaging", workers=(16, 1)) > 4
         ),
-        "block momentum of 1 - 1/N keeps N workers near the single one": lambda rows: (
+        "with a block momentum of 1 - 1/N, N workers end at less than twice the loss of one": lambda rows: (
             max(column(rows, "loss", method="BMUF")) < 2 * value(rows, "loss", method="BMUF", workers=1)
         ),
     },
@@ -59,10 +59,10 @@ RATES = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
         "averaging keeps gaining up to a rate of 1": lambda rows: (
             ratio(rows, "loss", method="averaging", rate=(1.0, 0.25)) < 0.8
         ),
-        "averaging at its own best rate still ends above one worker at its best": lambda rows: (
+        "averaging at its own best rate still ends at a higher loss than one worker at its best": lambda rows: (
             min(column(rows, "loss", method="averaging")) > min(column(rows, "loss", method="one worker"))
         ),
-        "block momentum ends below the best average, at a rate that suits one worker": lambda rows: (
+        "at a rate that suits one worker, block momentum ends at a lower loss than the best average": lambda rows: (
             value(rows, "loss", method="block momentum", rate=0.5) < min(column(rows, "loss", method="averaging"))
         ),
         "at a rate of 2 all three diverge": lambda rows: column(rows, "loss", rate=2.0) == [np.inf] * 3,
@@ -102,7 +102,7 @@ TURNED = {1: (0.125, 0.25, 0.5, 1.0, 2.0), 8: (0.5, 1.0, 2.0, 4.0)}  # rates tri
         "with plain gradients, averaging eight workers raises the loss by a quarter or more": lambda rows: (
             ratio(rows, "loss", gradient="plain", workers=(8, 1)) > 5 / 4
         ),
-        "eight workers with natural gradients end well below eight with plain ones": lambda rows: (
+        "eight workers end at a far lower loss with natural gradients than with plain ones": lambda rows: (
             ratio(rows, "loss", gradient=("natural", "plain"), workers=8) < 0.85
         ),
     },

@@ -61,16 +61,16 @@ def meeting(run, period):
     "When should workers begin to meet rarely?",
     source="Lin, Stich, Patel & Jaggi, 2020, post-local SGD",
     claims={
-        "meeting rarely from the start begins worst": lambda rows: (
+        "workers that meet rarely from the start have the highest loss at first": lambda rows: (
             ratio(rows, "after 20 steps", meets=("seldom", "always")) > 1.1
         ),
         "post-local SGD begins exactly as if workers always met, bit for bit": lambda rows: (
             value(rows, "after 20 steps", meets="seldom later") == value(rows, "after 20 steps", meets="always")
         ),
-        "in the end all three are level on held-out images": lambda rows: (
+        "in the end all three have about the same held-out loss": lambda rows: (
             max(column(rows, "held-out loss")) < 1.1 * min(column(rows, "held-out loss"))
         ),
-        "post-local sends less than half as much as always meeting": lambda rows: (
+        "post-local SGD sends less than half as many bytes as meeting in every step": lambda rows: (
             ratio(rows, "megabytes", meets=("seldom later", "always")) < 0.5
         ),
     },

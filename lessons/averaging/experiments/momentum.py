@@ -20,7 +20,7 @@ BLOCKS = {
         "down a slope, 16 workers get 16 times as far as averages in both forms of the paper": lambda rows: all(
             abs(value(rows, "gain", form=form) - 16) < 0.1 for form in ("classical", "nesterov")
         ),
-        "in the form of the code, 16 workers get 31 times as far": lambda rows: (
+        "in the form that the code has, 16 workers get 31 times as far": lambda rows: (
             abs(value(rows, "gain", form="nesterov_code") - 31) < 0.2
         ),
         "the code overshoots an optimum farther than the form it is meant to implement": lambda rows: (
@@ -76,7 +76,7 @@ def _distances(done):
             )
         ),
     },
-    look=Look("method", ("progress",), "rate", kind="bar", title="powers of ten that the loss fell"),
+    look=Look("method", ("progress",), "rate", kind="bar", title="powers of ten by which the loss fell"),
 )
 def outer_momentum(run):
     """A narrow bowl without noise, four workers, a meeting every 10 steps; progress is in powers of ten of the loss.

@@ -17,7 +17,7 @@ NOISY = {
     "Can models that were trained separately be averaged at the end?",
     source="Zinkevich, Weimer, Smola & Li, 2010",
     claims={
-        "the loss is what theory says, bias + variance / N, to within a sixth": lambda rows: all(
+        "the loss is what theory says, bias + variance / N, within a sixth": lambda rows: all(
             abs(row["loss"] / row["theory"] - 1) < 1 / 6 for row in rows
         ),
         "ten workers remove most of the variance, and a hundred only a little more": lambda rows: (
@@ -56,10 +56,10 @@ def once_averaged(run, workers):
     "Does an average depend on where the networks began?",
     source="Zinkevich et al., 2010, on convex problems; the barrier is ours",
     claims={
-        "between networks with one start the loss is nowhere higher than at the worse end": lambda rows: (
+        "between networks from the same start the loss is nowhere higher than at the worse end": lambda rows: (
             max(column(rows, "loss", starts="the same")) <= max(_ends(rows, "the same")) * 1.01
         ),
-        "the mean of two networks with one start is better than the two are on average": lambda rows: (
+        "the mean of two networks from the same start has a lower loss than the two have on average": lambda rows: (
             value(rows, "loss", starts="the same", along=0.5) < np.mean(_ends(rows, "the same"))
         ),
         "halfway between networks from different starts the loss is over 1.8 times as high": lambda rows: (
@@ -90,8 +90,10 @@ def two_starts(run):
     "How long may two networks train apart before their mean is no better?",
     source="Frankle et al., 2020, on larger networks; the measure is ours",
     claims={
-        "after 800 steps the mean has a lower loss than the two on average": lambda rows: _saved(rows, steps=800) > 0,
-        "after 6,400 steps the mean lowers the loss by a smaller share": lambda rows: (
+        "after 800 steps the mean has a lower loss than the two networks have on average": (
+            lambda rows: _saved(rows, steps=800) > 0
+        ),
+        "after 6,400 steps the mean lowers the loss by a smaller share than after 800": lambda rows: (
             _saved(rows, steps=6400) < _saved(rows, steps=800)
         ),
         "the networks move farther apart": lambda rows: is_rising(column(rows, "apart")),

@@ -23,20 +23,22 @@ MEAN = {"AGN": {"algorithm": "agn"}}
         "without momentum, springs are about level with Downpour if replicas visit in every step": lambda rows: (
             1 / 1.6 < ratio(rows, "loss", method=("Downpour", "EASGD"), period=1) < 1.6
         ),
-        "without momentum, springs are far ahead of Downpour if visits are 16 steps apart, or more": lambda rows: (
+        "without momentum, springs are far ahead of Downpour if visits are 16 or more steps apart": lambda rows: (
             min(
                 ratio(rows, "loss", method=("Downpour", "EASGD"), period=16),
                 ratio(rows, "loss", method=("Downpour", "EASGD"), period=64),
             )
             > 2
         ),
-        "with a visit in every 16th or 64th step Downpour ends at more than twice the loss": lambda rows: all(
-            ratio(rows, "loss", method="Downpour", period=(period, 1)) > 2 for period in (16, 64)
+        "with a visit in every 16th or 64th step Downpour ends at over twice its loss with a visit in every step": (
+            lambda rows: all(ratio(rows, "loss", method="Downpour", period=(period, 1)) > 2 for period in (16, 64))
         ),
-        "from period 1 to 16, Downpour's loss grows by over twice the factor of elastic averaging's": lambda rows: all(
-            ratio(rows, "loss", method=method, period=(16, 1))
-            < ratio(rows, "loss", method="Downpour", period=(16, 1)) / 2
-            for method in ("EASGD", "EAMSGD")
+        "from period 1 to 16, the factor by which Downpour's loss grows is over twice that of springs": (
+            lambda rows: all(
+                ratio(rows, "loss", method=method, period=(16, 1))
+                < ratio(rows, "loss", method="Downpour", period=(16, 1)) / 2
+                for method in ("EASGD", "EAMSGD")
+            )
         ),
     },
     look=Look("period", ("loss",), "method", log="xy", title="held-out loss of the centre"),
@@ -77,7 +79,7 @@ def visiting(run, method, period, workers=4):
     "Should a replica push the mean of its steps, or be tied by a spring?",
     source="Hermans, Spanakis & Moeckel, 2017, on AGN and asynchronous EASGD",
     claims={
-        "with two or four workers the spring ends far lower": lambda rows: all(
+        "with two or four workers the spring ends at a far lower loss than the mean": lambda rows: all(
             ratio(rows, "loss", method=("EASGD", "AGN"), workers=workers) < 2 / 3 for workers in (2, 4)
         ),
         "with eight workers spring and mean are about level": lambda rows: (

@@ -12,7 +12,7 @@ LATE = {"all are late now and then": ("exponential", 1), "one is always late": (
     "Do rare meetings end the waiting?",
     source="order statistics; Zhang, Choromanska & LeCun, 2015, on why to be asynchronous",
     claims={
-        "eight machines do the work that order statistics predict, to within a tenth": lambda rows: all(
+        "eight machines do the work that order statistics predict, within a tenth": lambda rows: all(
             abs(row["speed-up"] / row["theory"] - 1) < 0.1 for row in rows
         ),
         "if all machines are late now and then, most of the waiting averages out": lambda rows: (

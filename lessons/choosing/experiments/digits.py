@@ -130,7 +130,7 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a whole message
         "meeting every 16 steps trains the most samples per second at every latency": lambda rows: all(
             _sps(rows, "local SGD, 16", us) >= max(_sps(rows, name, us) for name in TRIED) for us in LATENCIES
         ),
-        "the formula gives every time to within a tenth": lambda rows: all(
+        "the formula gives every time within a tenth": lambda rows: all(
             abs(row["formula"] / row["ms"] - 1) < 0.1 for row in rows
         ),
     },

@@ -17,19 +17,19 @@ TWO_HIDDEN = {"model": "mlp", "hidden": "64,64", "activation": "tanh"}
     "What do old errors cost?",
     source="Huo et al., ICML 2018; the numbers are ours",
     claims={
-        "at a rate of 0.1, where one module learns well, eight end over 1.5 times as high": lambda rows: (
+        "at a rate of 0.1, where one module learns well, eight end at over 1.5 times its loss": lambda rows: (
             ratio(rows, "loss", modules=(8, 1), rate=0.1) > 1.5
         ),
         "the best rate of eight modules is no larger than that of one": lambda rows: (
             _best(rows, 8)["rate"] <= _best(rows, 1)["rate"]
         ),
-        "at their best rates eight modules end over 1.4 times as high as one, and higher than four": lambda rows: (
+        "at their best rates eight modules end at over 1.4 times the loss of one, and higher than four": lambda rows: (
             _best(rows, 8)["loss"] > max(1.4 * _best(rows, 1)["loss"], _best(rows, 4)["loss"])
         ),
         "at a rate of 0.05 four modules are as good as one, within a tenth": lambda rows: (
             abs(ratio(rows, "loss", modules=(4, 1), rate=0.05) - 1) < 0.1
         ),
-        "the best rate of four modules has a worse one on each side, that of eight two worse ones below it": (
+        "with four modules the rates on both sides of the best are worse, and with eight the two below the best are": (
             lambda rows: min(TRIED[4]) < _best(rows, 4)["rate"] < max(TRIED[4]) and TRIED[8][1] < _best(rows, 8)["rate"]
         ),
     },
@@ -62,7 +62,7 @@ def _best(rows, modules):
         "at first a step is within 8 degrees of a right angle to the gradient": lambda rows: all(
             abs(row["degrees"] - 90) < 8 for row in rows if row["steps"] == 0
         ),
-        "from 30 steps on the step turns towards the gradient, further and further": lambda rows: all(
+        "after 30 steps, the step keeps turning towards the gradient": lambda rows: all(
             is_falling(column(rows, "degrees", feedback=feedback)[2:]) for feedback in ("DFA", "FA")
         ),
         "after 300 steps the step is downhill, less than 80 degrees from the gradient": lambda rows: (

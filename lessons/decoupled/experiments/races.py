@@ -27,11 +27,13 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
     "Which method learns most, and how fast?",
     source="Huo et al., 2018; Jaderberg et al., 2017; Belilovsky et al., 2020; Nokland, 2016; Huang et al., 2019",
     claims={
-        "after 100 steps own losses and random errors end at most 1.5 times as high as true ones": lambda rows: all(
-            _end(rows, m) < 1.5 * _end(rows, "back-propagation") for m in ("own loss", "random errors")
+        "after 100 steps own losses and random errors end at no more than 1.5 times the loss of true errors": (
+            lambda rows: all(
+                _end(rows, m) < 1.5 * _end(rows, "back-propagation") for m in ("own loss", "random errors")
+            )
         ),
-        "frozen, with one module of four trained, ends at most 1.5 times as high, too": lambda rows: (
-            _end(rows, "frozen") < 1.5 * _end(rows, "back-propagation")
+        "frozen, with one module of four trained, also ends at no more than 1.5 times the loss of true errors": (
+            lambda rows: _end(rows, "frozen") < 1.5 * _end(rows, "back-propagation")
         ),
         "frozen ends lower than old errors and guesses, which train all four at one rate": lambda rows: (
             _end(rows, "frozen") < min(_end(rows, "old errors"), _end(rows, "guesses"))
@@ -47,7 +49,7 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
         "own losses and random errors take their steps in under 0.85 times the time of the pipeline": lambda rows: (
             max(_took(rows, "own loss"), _took(rows, "random errors")) < 0.85 * _took(rows, "pipeline")
         ),
-        "each best rate has a worse one on both sides": lambda rows: all(
+        "the rates next to each best rate are worse on both sides": lambda rows: all(
             min(RACE[row["method"]][1]) < row["rate"] < max(RACE[row["method"]][1])
             for row in rows
             if isinstance(RACE[row["method"]][1], tuple)
@@ -104,9 +106,11 @@ RATES = {  # of the lower three modules and of the last, to try
             value(rows, "last", method="old errors, two rates")
             > 10 * value(rows, "rate", method="old errors, two rates")
         ),
-        "the best rates of frozen and of old errors with one rate have a worse one on both sides": lambda rows: all(
-            min(RATES[name])[1] < value(rows, "last", method=name) < max(RATES[name])[1]
-            for name in ("frozen", "old errors, one rate")
+        "the rates next to the best one of frozen, and of old errors with one rate, are worse on both sides": (
+            lambda rows: all(
+                min(RATES[name])[1] < value(rows, "last", method=name) < max(RATES[name])[1]
+                for name in ("frozen", "old errors, one rate")
+            )
         ),
     },
     look=Look("method", ("loss",), kind="bar", title="training loss of the last 30 steps"),
@@ -164,7 +168,7 @@ ON_SPIRALS = {
         "guesses end less than 3 points below back-propagation": lambda rows: (
             _right(rows, "guesses") > _right(rows, "back-propagation") - 0.03
         ),
-        "each best rate has a worse one on both sides": lambda rows: all(
+        "the rates next to each best rate are worse on both sides": lambda rows: all(
             min(ON_SPIRALS[row["method"]][1]) < row["rate"] < max(ON_SPIRALS[row["method"]][1]) for row in rows
         ),
     },

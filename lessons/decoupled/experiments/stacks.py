@@ -39,7 +39,7 @@ STACKED = {
             value(rows, "accuracy", learning="guesses", modules=4)
             < value(rows, "accuracy", learning="guesses with labels", modules=4)
         ),
-        "each best rate has a worse one on both sides, except those of guesses without labels": lambda rows: all(
+        "the rates next to each best rate are worse on both sides, except for guesses without labels": lambda rows: all(
             min(STACKED[row["learning"]][1]) < row["rate"] < max(STACKED[row["learning"]][1])
             for row in rows
             if row["learning"] != "guesses"
@@ -95,7 +95,7 @@ ON_IMAGES = {
         "with losses of their own, modules end over 4 points above frozen ones": lambda rows: (
             value(rows, "accuracy", method="own loss") > value(rows, "accuracy", method="frozen") + 0.04
         ),
-        "each best rate has a worse one on both sides": lambda rows: all(
+        "the rates next to each best rate are worse on both sides": lambda rows: all(
             min(ON_IMAGES[row["method"]][1]) < row["rate"] < max(ON_IMAGES[row["method"]][1]) for row in rows
         ),
         "with losses of their own, modules end less than 8 points below back-propagation": lambda rows: (

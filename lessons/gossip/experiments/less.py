@@ -63,16 +63,18 @@ CONSENSUS = {WHOLE: (1.0,), LARGEST: (0.4, 0.7, 1.0), DIFFERENCE: (0.2, 0.3, 0.4
     "Do neighbours agree if they send only the largest tenth of the numbers?",
     source="Koloskova, Stich & Jaggi, 2019; the measurements are ours",
     claims={
-        "with the model's largest numbers the distance falls by less than half in the last 40 steps": lambda rows: (
-            2 * value(rows, "apart", sent=LARGEST, steps=100) > value(rows, "apart", sent=LARGEST, steps=60)
+        "if the model's largest numbers are sent, the distance falls by less than half in the last 40 steps": (
+            lambda rows: (
+                2 * value(rows, "apart", sent=LARGEST, steps=100) > value(rows, "apart", sent=LARGEST, steps=60)
+            )
         ),
-        "with the model's largest numbers 100 steps leave over a fiftieth of the distance": lambda rows: (
+        "if the model's largest numbers are sent, 100 steps leave over a fiftieth of the distance": lambda rows: (
             value(rows, "apart", sent=LARGEST, steps=100) > value(rows, "apart", sent=LARGEST, steps=0) / 50
         ),
-        "with the largest differences, every 20 steps more than halve the distance": lambda rows: all(
+        "if the largest differences are sent, every 20 steps more than halve the distance": lambda rows: all(
             2 * after < before for before, after in pairwise(column(rows, "apart", sent=DIFFERENCE))
         ),
-        "with whole models the distance is smaller still at every step shown": lambda rows: all(
+        "if whole models are sent, the distance is smaller still at every step shown": lambda rows: all(
             value(rows, "apart", sent=WHOLE, steps=steps) < value(rows, "apart", sent=DIFFERENCE, steps=steps)
             for steps in (20, 40, 60, 80, 100)
         ),

@@ -76,7 +76,7 @@ def test_a_mean_from_the_first_model_on_lags_in_the_valley_and_from_far_away():
     source = solution()
     assert "ARRIVED = 150" in source
     earned, told, _ = marks(source.replace("ARRIVED = 150", "ARRIVED = 0"))
-    assert earned == [False, True, False, True] and "or never for what you ship (the weights" in told[VALLEY]
+    assert earned == [False, True, False, True] and "or never for the model you ship (the weights" in told[VALLEY]
 
 
 @pytest.mark.slow
