@@ -50,7 +50,9 @@ class Shape:
 
 
 class Split(NamedTuple):
-    """The number of workers each part is divided over, on average: 1 if each holds all of it, infinity if none does."""
+    """The number of workers that each part of the memory is divided among, on average: 1 if every worker holds all of
+    it, infinity if none holds any.
+    """
 
     parameters: float  # of one version
     gradients: float
@@ -58,47 +60,47 @@ class Split(NamedTuple):
 
 
 def all_on_each(workers: int, s: Any) -> Split:
-    """Every worker has the whole model, its gradient and the optimizer's state."""
+    """Return the Split of a method whose workers all hold the whole model, its gradient and the optimizer's state."""
     return Split(1, 1, 1)
 
 
 def one_model(workers: int, s: Any) -> Split:
-    """All workers together hold one model."""
+    """Return the Split of a method whose workers together hold one model."""
     return Split(workers, workers, workers)
 
 
 def one_per_worker(workers: int, s: Any) -> int:
-    """One per worker: its own shard of the data, or its own stage."""
+    """Return one shard or stage per worker: each has its own shard of the data, or its own stage."""
     return workers
 
 
 def shared_by_all(workers: int, s: Any) -> int:
-    """One: all workers use the same samples."""
+    """Return 1: all workers use the same samples."""
     return 1
 
 
 def one_batch(s: Any) -> int:
-    """One mini-batch per update."""
+    """Return 1, the number of mini-batches per update."""
     return 1
 
 
 def no_servers(s: Any) -> int:
-    """No server; every rank trains."""
+    """Return 0, the number of servers: every rank trains."""
     return 0
 
 
 def one_server(s: Any) -> int:
-    """One server, rank 0."""
+    """Return 1, the number of servers: rank 0."""
     return 1
 
 
 def always(s: Any) -> bool:
-    """True for any settings."""
+    """Return True, whatever the settings."""
     return True
 
 
 def nothing_sent(shape: Shape, s: Any) -> float:
-    """No element is sent."""
+    """Return 0, the number of elements sent."""
     return 0
 
 
@@ -113,12 +115,12 @@ def pushes_and_pulls(shape: Shape, s: Any) -> float:
 
 
 def boundary_traffic(shape: Shape, s: Any) -> float:
-    """Return the number of elements sent between parts of a model: activations, and their gradients."""
+    """Return the number of elements sent between the parts of a model: activations and their gradients."""
     return 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
 def unpredictable(shape: Shape, s: Any) -> None:
-    """None: the number is known only after a run."""
+    """Return None: the number is known only after a run."""
 
 
 def accept(workers: int, batch: int, workload: Any, s: Any) -> None:
@@ -142,7 +144,7 @@ def nothing_foretold(e: Any) -> Iterable[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """What an algorithm module declares. `s` is an instance of its `Settings`; the last fields are for tests."""
+    """The declaration of an algorithm. `s` is an instance of its `Settings`; the last fields are for tests."""
 
     worker: Callable[[Any, Any, Any], Any]
     """`worker(comm, task, s)` is the program of every rank; it returns the rank's final weights."""

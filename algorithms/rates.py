@@ -26,7 +26,7 @@ STAND_INS = {"mnist": "digits"}  # workloads that use another one's rates: image
 
 @dataclass(frozen=True)
 class Rate:
-    """A line of the table, for 200 steps, batches of 32 and 4 workers, or as many as the model can be cut for.
+    """A line of the table, found with 200 steps, batches of 32, and 4 workers or as many as the model can be cut for.
 
     best   the rate with the lowest final held-out loss, averaged over seeds; lower and higher rates are worse
     loss   that held-out loss
@@ -51,7 +51,7 @@ class Rate:
         return self.rate if workers <= FEW else self.many
 
     def notes(self, workers: int) -> list[str]:
-        """Return notes on training with this many workers at the default rate, for as many steps as the search."""
+        """Return notes on training with this many workers, for as many steps as the search, at the default rate."""
         sparse = TOO_FEW.format(steps=STEPS, few=self.few_loss, best=self.loss)
         crowded = TOO_MANY.format(steps=STEPS, many=self.many_loss, best=self.loss)
         return (
@@ -62,7 +62,7 @@ class Rate:
 
 
 def find_rate(algorithm: str, workload: str, model: str = "") -> Rate | None:
-    """Return the line of an algorithm (short name) on a workload and its model; None if there is none."""
+    """Return the line of an algorithm (short name) on a workload and its model; None if the table has none."""
     return table().get(pair(STAND_INS.get(workload, workload), model), {}).get(algorithm)
 
 
@@ -85,7 +85,7 @@ def _line(note: str = "", **numbers: float) -> Rate:
 
 
 def write(lines: dict[str, dict[str, Rate]], path: Path = PATH) -> None:
-    """Write a table, with parts and algorithms in the given order, one line each."""
+    """Write a table, one line for each algorithm, with parts and algorithms in the given order."""
     text = ["# Written by `lockstep tune --table`; algorithms/rates.py explains the columns.\n"]
     for part, rates in lines.items():
         text.append(f"\n[{part}]\n")

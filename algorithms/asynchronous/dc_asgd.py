@@ -81,7 +81,9 @@ def server(comm, task, s):
 
 
 def mean_squares(w, workers, s):
-    """Return the mean squares by worker: one for all if shared, else one each; {} in the constant form."""
+    """Return {worker: its mean squares, (d,)}: all the same array if shared, one each if not; {} in the
+    constant form.
+    """
     if s.form == "constant":
         return {}
     if s.shared:

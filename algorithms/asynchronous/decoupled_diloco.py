@@ -83,7 +83,9 @@ def replica(comm, task, s):
         pushed, since = True, 0
 
     def react(message):
-        """Handle a message: push if the server asks for it, else adopt the fragment of an ended round, or all of x."""
+        """Handle a message from the server: push if the server asks for it, else adopt the fragment of an ended round,
+        or all of x.
+        """
         nonlocal current, pushed, since
         if not isinstance(message, tuple):
             if message == current and not pushed and steps[current % len(parts)]:
@@ -135,7 +137,9 @@ def server(comm, task, s):
     asked, over = False, False  # whether the others were asked for their fragments; whether the grace is over
 
     def end_round():
-        """Take an outer step on this round's fragment, from the mean of the pushed ones, and send the result to all."""
+        """Take an outer step on this round's fragment, towards the mean of the pushed ones, and send the result to all
+        workers.
+        """
         places = parts[current % len(parts)]
         total = sum(steps if s.weigh else 1 for steps, _ in pushes.values())
         for place in places:

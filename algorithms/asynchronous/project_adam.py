@@ -81,7 +81,7 @@ def server(comm, task, s):
 
 
 def gradient(push, w):
-    """Return the gradient, (d,), from the values pushed for each layer, the last layer first."""
+    """Return the gradient, (d,), given what was pushed for each layer, the last layer first."""
     g = kernels.empty_like(w)
     stop = len(g)
     for layer in push:
@@ -99,7 +99,7 @@ def gradient(push, w):
 
 
 def len_of(x):
-    """Return the number of elements of a matrix."""
+    """Return the number of elements of the matrix x."""
     return x.shape[0] * x.shape[1]
 
 

@@ -42,7 +42,9 @@ def elements_sent(shape, s):
 
 
 def places(d, s, seed):
-    """Yield the indices of the parameters to average after each step, sorted, the same on every rank."""
+    """Yield, for each step, the sorted indices of the parameters to average after it; they are the same on
+    every rank.
+    """
     draw = np.random.default_rng([seed, 0x5BA])  # 0x5BA: a stream of its own
     if s.choose == "parts":
         order = draw.permutation(d).astype(np.int32)

@@ -70,7 +70,7 @@ class Codec:
         return max(self.s.density, 4.0 ** -(1 + stage))
 
     def largest(self, density):
-        """Remove what is sent from v, and return it: (index, values, elements of the tensors sent whole)."""
+        """Remove from v what is to be sent, and return it: (index, values, elements of the tensors sent whole)."""
         cuts = [
             self.find_threshold(self.v[part], max(1, round(density * (part.stop - part.start)))) for part in self.sparse
         ]
@@ -92,7 +92,9 @@ class Codec:
         return index, values, rest
 
     def find_threshold(self, v, k):
-        """Return (cut, ties, count): `count` elements of v, about k, reach the cut, and `ties` of them equal it."""
+        """Return (cut, ties, count): `count` elements of v, about k, are above the cut or among the first `ties` that
+        equal it.
+        """
         stride = min(
             max(1, round(1 / self.s.sampling)), max(1, k // 2)
         )  # so that at least two of the sample are above the cut

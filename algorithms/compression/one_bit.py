@@ -54,7 +54,7 @@ class Codec:
         self.by_row(x, out)
 
     def by_node(self, v):
-        """Return v with every matrix in column order."""
+        """Return a copy of v with every matrix in column order."""
         x = kernels.empty_like(v)
         for place, shape in self.tensors:
             if len(shape) == 2:

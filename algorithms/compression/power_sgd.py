@@ -78,7 +78,9 @@ class Codec:
             out[place] = p[where]
 
     def factors(self, v, mean):
-        """Return one vector of all P and uncoded tensors, and one of all Q; `mean` averages a vector over the ranks."""
+        """Return a vector of all P and uncoded tensors, and a vector of all Q. mean(vector) averages a vector over the
+        ranks.
+        """
         p, q = (kernels.empty(length, v) for length in self.lengths)
         before = self.before(q)
         for m in self.matrices:

@@ -77,7 +77,7 @@ class Codec:
         return largest
 
     def ternary(self, v, scales):
-        """Return a code for every element: 0, 1 or 2 for -1, 0 or 1."""
+        """Return a code for every element: 0, 1 or 2, which stand for -1, 0 and 1."""
         codes, edges = kernels.empty(len(v), v, "uint8"), self.tensors.edges(slice(0, len(v)), v)
         kernels.stochastic_quantize(codes, v, scales, edges, 1, int(self.keys.integers(2**63)))
         return codes
@@ -89,7 +89,7 @@ class Codec:
 
 
 def width(many: int) -> int:
-    """Return the number of bits that hold an integer from 0 to twice `many`."""
+    """Return the number of bits that hold any integer from 0 to twice `many`."""
     return (2 * many).bit_length()
 
 

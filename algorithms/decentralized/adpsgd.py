@@ -59,7 +59,7 @@ def worker(comm, task, s=Settings()):
 
 
 def asking(comm, task, s, mine, passive):
-    """Run an active worker, whose passive neighbours are `mine`."""
+    """Run an active worker, whose passive neighbours are `mine`; return its model, (d,)."""
     x = task.start()  # (d,)
     generator = np.random.default_rng([task.seed, 0xAD, comm.rank])
     for _ in task.steps():
@@ -82,7 +82,9 @@ def asking(comm, task, s, mine, passive):
 
 
 def answering(comm, task, s, training):
-    """Run a passive worker: it answers between its steps, and afterwards until no active worker is `training`."""
+    """Run a passive worker; return its model, (d,). It answers between its steps, and then until no active worker is
+    `training`.
+    """
     x = task.start()
 
     def answer():

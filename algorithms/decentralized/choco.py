@@ -54,7 +54,9 @@ def worker(comm, task, s=Settings()):
     k = max(1, round(s.fraction * len(x)))
 
     def encode(v):
-        """Return the message for v: its k largest elements and their indices, or all of v. v <- the decoded message."""
+        """Return the message for v: its k largest elements and their indices, or all of v. Set v to the decoded
+        message.
+        """
         if k == len(v):
             return kernels.copy(v)
         values, index = kernels.empty(k, v), kernels.empty(k, v, "int32")

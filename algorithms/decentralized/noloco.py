@@ -50,7 +50,8 @@ def partner(rank, size, turn, seed):
 
 
 def contraction(mu, gamma):
-    """Return the factor by which the mean squared disagreement of many workers falls per exchange, if none trains.
+    """Return the factor per exchange by which the mean squared disagreement of many workers falls while none of them
+    trains.
 
     The second moments of a worker's distance from the mean, and of its velocity, follow a linear recursion (x'x, x'v,
     v'v); the factor is the largest magnitude of its eigenvalues.

@@ -84,13 +84,13 @@ def worker(comm, task, s=Settings()):
 
 
 class Exchange:
-    """Attention of this rank's positions to whole sequences; pieces[r] are the pieces of rank r of `comm`."""
+    """Attention from this rank's positions to whole sequences; pieces[r] are the pieces of rank r of `comm`."""
 
     def __init__(self, task, comm, pieces, heads):
         self.task, self.comm, self.pieces, self.heads = task, comm, pieces, heads
 
     def nothing_seen(self, q):
-        """Return (y, total) before any key is attended to."""
+        """Return (y, total), the output and its softmax sums before any key is attended to."""
         total = kernels.empty((len(q), self.heads, q.shape[1]), q)
         total[:] = -math.inf
         return kernels.empty_like(q), total
@@ -102,7 +102,7 @@ class Exchange:
 
 
 class RingExchange(Exchange):
-    """Keys and values travel round the ring; each block is combined with what was seen before."""
+    """Keys and values travel round the ring; each block is combined with the blocks before it."""
 
     def forward(self, q, k, v):
         y, total = self.nothing_seen(q)
@@ -134,7 +134,7 @@ class RingExchange(Exchange):
             block = following and following.wait()
 
     def pass_on(self, gradients):
-        """Send `gradients` to the next rank; return those of the previous one."""
+        """Send `gradients` to the next rank; return those that the previous rank sent."""
         if self.comm.size > 1:
             self.comm.send(gradients, (self.comm.rank + 1) % self.comm.size, GRADIENTS)
             gradients = self.comm.recv((self.comm.rank - 1) % self.comm.size, GRADIENTS)
@@ -163,7 +163,7 @@ class GatherExchange(Exchange):
 
 
 class UlyssesExchange(Exchange):
-    """An all-to-all gives each rank all positions of some heads; another one returns the results."""
+    """An all-to-all gives each rank all positions of some heads; another all-to-all returns the results."""
 
     def forward(self, q, k, v):
         q, k, v = self.to_heads(q, k, v)
@@ -181,13 +181,13 @@ class UlyssesExchange(Exchange):
         return self.to_positions(*gradients)
 
     def to_heads(self, *arrays):
-        """Turn arrays (n, T/P, h) into (n, T, h/P)."""
+        """Return arrays (n, T/P, h) as (n, T, h/P), by an all-to-all."""
         columns = shares(arrays[0].shape[2], self.comm.size)
         received = self.comm.all_to_all([tuple(x[:, :, some] for x in arrays) for some in columns])
         return [in_order(parts, self.pieces) for parts in zip(*received, strict=True)]
 
     def to_positions(self, *arrays):
-        """Turn arrays (n, T, h/P) into (n, T/P, h)."""
+        """Return arrays (n, T, h/P) as (n, T/P, h), by an all-to-all."""
         received = self.comm.all_to_all([tuple(take(x, own, axis=1) for x in arrays) for own in self.pieces])
         return [concatenate(parts, axis=2) for parts in zip(*received, strict=True)]
 

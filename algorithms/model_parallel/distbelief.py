@@ -69,7 +69,7 @@ def worker(comm, task, s=Settings()):
 
 
 def forward(comm, model, w, x):
-    """Return (y, saved), with all outputs on every machine."""
+    """Return (y, saved): all outputs, on every machine, and what the backward pass needs."""
     mine, saved = x, []
     for block, units in zip(model.blocks, model.assigned, strict=True):
         z, inside = block.inner(w, x)
@@ -89,7 +89,9 @@ def backward(comm, model, w, saved, dy, g):
 
 
 def gather_units(comm, mine, units):
-    """Return (samples, units, ...), gathered from (samples, units of this machine, ...)."""
+    """Return (samples, units, ...): the outputs of all units, gathered from `mine`, (samples, units of this machine,
+    ...).
+    """
     x = kernels.empty((len(mine), sum(map(len, units)), *mine.shape[2:]), mine)
     tell(comm, lambda machine: mine)
     for machine in range(comm.size):

@@ -74,7 +74,9 @@ class TokenExchange:
         self.comm = comm
 
     def to_experts(self, rows):
-        """Return (all ranks' rows for this rank's experts, what to_tokens needs), given its rows for all experts."""
+        """Return (all ranks' rows for this rank's experts, the counts that `to_tokens` needs), given this rank's rows
+        for all experts.
+        """
         own = len(rows) // self.comm.size
         sent = [tuple(rows[at : at + own]) for at in range(0, len(rows), own)]
         received = self.comm.all_to_all(sent)

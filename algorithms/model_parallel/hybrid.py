@@ -107,7 +107,7 @@ def worker(comm, task, s=Settings()):
 
 
 def in_a_row(units, ranks):
-    """Return the units of each rank: consecutive, and as equal in number as possible."""
+    """Return the units of each rank: consecutive, and divided as equally as possible."""
     return [np.arange(units)[share] for share in shares(units, ranks)]
 
 

@@ -33,7 +33,9 @@ LEAST = 1e-10  # smallest rho
 
 
 class Fisher:
-    """F with R (r, D), d (r,) and rho. It starts as a multiple of I, scaled to have the trace of the first rows."""
+    """The Fisher matrix F, stored as R (r, D), d (r,) and rho. It starts as a multiple of I with the trace of the first
+    rows.
+    """
 
     d: np.ndarray
     rho: float
@@ -44,7 +46,9 @@ class Fisher:
         self.seen = 0
 
     def precondition(self, X):
-        """Return X (n, D) times the inverse of G, with the norm of X, as a new array: F may be updated with X later."""
+        """Return X (n, D) times the inverse of G, scaled to the norm of X, as a new array. Update F with X at every
+        `refresh`-th call.
+        """
         if self.R is None:
             self._begin(X)
         Y, common, along = kernels.copy(X), kernels.empty((len(X), len(self.R)), X), kernels.empty_like(X)

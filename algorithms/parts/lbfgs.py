@@ -52,7 +52,7 @@ def direction(vectors: Vectors, g, p, pairs: list[tuple]) -> None:
 def backtrack(
     vectors: Vectors, evaluate: Callable, f: float, slope: float, t: float, rounding: float, w: tuple, p
 ) -> float:
-    """w <- w0 + t p, with t halved until f has fallen by 1e-4 t |slope| (Armijo); return f there.
+    """w <- w0 + t p, with t halved until f has fallen by 1e-4 t |slope| (Armijo); return f at the new w.
 
     w is the pair of names (w, w0); evaluate() returns f at w; changes below `rounding` cannot be measured.
     """

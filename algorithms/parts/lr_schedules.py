@@ -43,7 +43,7 @@ def warm_up_rate(base: float, peak: float, step: float, length: float, kind: War
 
 
 def milestones_passed(epoch: float, epochs: tuple[float, ...]) -> int:
-    """Return the number of milestones reached.
+    """Return how many of the milestones `epochs` have been reached.
 
     >>> [milestones_passed(epoch, (30, 60, 80)) for epoch in (0, 29.9, 30, 85)]
     [0, 0, 1, 3]

@@ -10,7 +10,9 @@ from kernels.arrays import extents
 
 
 class ModuleChain:
-    """Module `comm.rank` of `comm.size`, and its neighbours. With `labels`, targets travel up with the features."""
+    """Module `comm.rank` of `comm.size`, and its neighbours. With `labels`, features travel up together with their
+    targets.
+    """
 
     def __init__(self, comm, task, labels=False):
         self.comm, self.task, self.labels = comm, task, labels
@@ -48,7 +50,9 @@ class ModuleChain:
         return x, None if self.modules_above else self.module.chunk(t)[1]
 
     def send_up(self, y, target, t):
-        """Send features up, or, in the last module, compare them with the target and return the error, dy."""
+        """Send features up and return None; in the last module, compare them with the target and return the
+        error, dy.
+        """
         if self.modules_above:
             return self.comm.send((y, target) if self.labels else y, self.comm.rank + 1)
         _, dy = self.module.loss(y, target, t)

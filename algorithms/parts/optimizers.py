@@ -55,7 +55,7 @@ class Optimizer:
             kernels.adam(w, *self.state, g, self.steps, rate, *BETAS, EPS)
 
     def try_step(self, w, g, rate: float) -> None:
-        """Update w as `step` would, in place, and leave the optimizer as it was."""
+        """Update w as `step` would, in place, but leave the optimizer's state as it was."""
         steps, state = self.steps, [kernels.copy(vector) for vector in self.state]
         self.step(w, g, rate)
         self.steps = steps

@@ -39,7 +39,7 @@ def visible_prefix(queries: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, f
 
 
 def in_order(parts: list, pieces: list[list[slice]]):
-    """Return whole sequences (n, T, width), given each rank's part, (n, T/P, width), and its pieces."""
+    """Return whole sequences, (n, T, width), given each rank's part, (n, T/P, width), and each rank's pieces."""
     cut = [
         (piece.start, part[:, place])
         for part, own in zip(parts, pieces, strict=True)

@@ -37,7 +37,7 @@ class ShardedVectors:
             self.comm.send(command, rank, COMMAND)
 
     def ask(self, *command):
-        """Return the sum of all answers."""
+        """Send a command to all shards and return the sum of their answers."""
         self.tell(*command)
         return sum(self.comm.recv(rank, COMMAND) for rank in self.shards)
 

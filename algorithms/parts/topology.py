@@ -53,7 +53,7 @@ def star(size: int) -> Graph:
 
 
 def random(size: int, degree: int = 3, seed: int = 0) -> Graph:
-    """Return a ring, which keeps the graph connected, plus random edges up to a mean degree of `degree`."""
+    """Return a graph with a ring, which keeps it connected, and random edges up to a mean degree of `degree`."""
     generator = np.random.default_rng([seed, 0x6047])
     edges = {frozenset((rank, (rank + 1) % size)) for rank in range(size)} - {frozenset((0,))}
     free = [pair for pair in combinations(range(size), 2) if frozenset(pair) not in edges]
@@ -63,7 +63,9 @@ def random(size: int, degree: int = 3, seed: int = 0) -> Graph:
 
 
 def custom(size: int, text: str) -> Graph:
-    """Parse edges such as "0-1,1-2". Raise ValueError if they do not parse or do not connect all ranks."""
+    """Return the graph of edges such as "0-1,1-2". Raise ValueError if they do not parse or do not connect all
+    ranks.
+    """
     if not re.fullmatch(r"\s*\d+\s*-\s*\d+\s*(,\s*\d+\s*-\s*\d+\s*)*", text):
         raise ValueError(f"edges is {text[:60]!r}; write pairs of workers, for example 0-1,1-2,2-0.")
     edges = [tuple(map(int, edge.split("-"))) for edge in text.split(",")]
@@ -145,7 +147,7 @@ def components(graph: Graph) -> list[list[int]]:
 
 
 def bipartition(graph: Graph) -> list[int]:
-    """Return side 0 or 1 of each rank such that the edges between the sides still connect all ranks.
+    """Return each rank's side, 0 or 1, such that the edges between the sides still connect all ranks.
 
     Sides are even and odd ranks if those do, else ranks at even and at odd distance from rank 0.
     """

@@ -10,7 +10,7 @@ Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4
 
 
 class WorkQueue:
-    """The assignment of `count` portions to workers.
+    """An assignment of `count` portions to workers.
 
     A worker pushes to all of `shards` after `every` portions, and after each when at most `few` are pending; `backups`
     allows a portion to be assigned more than once.
@@ -37,7 +37,9 @@ class WorkQueue:
         return self.summed.union(*self.computed.values(), *self.pushed.values())
 
     def assign(self, worker: int) -> int | None:
-        """Return a portion for a free worker, pending or not yet finished by another worker; None if there is none."""
+        """Return a portion for a free worker: a pending one, or one that another worker has not finished; None if there
+        is none.
+        """
         portion = self.pending.pop() if self.pending else None
         if portion is None and self.backups:
             running = [p for p in self.assigned.values() if p not in self.finished_portions]
@@ -47,7 +49,7 @@ class WorkQueue:
         return portion
 
     def complete(self, worker: int) -> int | None:
-        """Return the portion that the worker has computed, or None if another worker was faster."""
+        """Record that the worker is done. Return the portion it has computed, or None if another worker was faster."""
         portion = self.assigned.pop(worker)
         if portion in self.finished_portions:
             self.duplicates += 1
@@ -64,7 +66,9 @@ class WorkQueue:
         return due
 
     def confirm(self, worker: int, shard: int = 0) -> bool:
-        """Record that the worker's push has reached a shard; return True once it has reached all and is in the sum."""
+        """Record that the worker's push has reached a shard. Return True once it has reached all shards and so is in
+        the sum.
+        """
         self.unconfirmed.get(worker, set()).discard(shard)
         whole = worker in self.pushed and not self.unconfirmed[worker]
         if whole:

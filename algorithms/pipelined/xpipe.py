@@ -43,7 +43,7 @@ class Settings(StreamSettings):
 
 
 def schedule(rank: int, ranks: int, chunks: float, per_update: int = 1) -> Iterator[Op]:
-    """Return the ops of a stream of `chunks` micro-batches, with an update every `per_update`."""
+    """Return the ops of a stream of `chunks` micro-batches, with an update after every `per_update` of them."""
     return one_f_one_b(rank, ahead=ranks - 1 - rank, per_update=per_update, chunks=chunks)
 
 

@@ -61,7 +61,7 @@ def schedule(
     weights: float = 1.0,
     latency: float = 0.0,
 ) -> list[Op]:
-    """Return the ops of one mini-batch for these times of F, I and W, and this message latency."""
+    """Return the ops of one mini-batch that suit these times of F, I and W, and this message latency."""
     return best(ranks, chunks, limit * ranks, forward, inputs, weights, latency)[rank]
 
 
@@ -76,7 +76,7 @@ def best(ranks: int, chunks: int, memory: float, f: float, i: float, w: float, l
 
 
 def warm_up(ranks, chunks, memory, f, i, w, latency, late):
-    """Return the number of F that each rank does before its first I: more than the next rank does, or all of them."""
+    """Return the number of F that each rank does before its first I: all, or more than the next rank does."""
     wanted, back = [], 0.0  # when the first I of the rank after is done
     for rank in reversed(range(ranks)):
         begins, count = rank * (f + latency), 1
@@ -105,7 +105,7 @@ class Lists:
         self.free, self.idled = [0.0] * ranks, [0.0] * ranks
 
     def search(self, ahead, skip, eager):
-        """Do `ahead[rank]` forwards on each rank, then F and I in turn, with W in the gaps."""
+        """Do `ahead[rank]` forwards on each rank, then F and I in turn, with W in the gaps; return self."""
         self.start(ahead)
         for chunk in range(self.chunks):
             for rank in reversed(range(len(self.lists))):
@@ -120,7 +120,7 @@ class Lists:
         return self.finish()
 
     def lag(self, by):
-        """Schedule as H1 (`by` 1) or H2 (`by` 2): on rank r, W lags `by` * r micro-batches behind I."""
+        """Schedule as H1 (`by` 1) or H2 (`by` 2) and return self: on rank r, W lags `by` * r micro-batches behind I."""
         self.start([1 + by * later for later in reversed(range(len(self.lists)))])
         for chunk in range(self.chunks):
             for rank in range(len(self.lists)):
@@ -133,13 +133,13 @@ class Lists:
         return self.finish()
 
     def start(self, ahead):
-        """Append the first F of every rank."""
+        """Append the first `ahead[rank]` F of every rank."""
         for rank, count in enumerate(ahead):
             for _ in range(min(count, self.chunks)):
                 self.put("F", rank)
 
     def finish(self):
-        """Append the remaining W and the update."""
+        """Append the remaining W and the updates; return self."""
         for rank, ops in enumerate(self.lists):
             while self.done["W"][rank] < self.chunks:
                 self.put("W", rank)
@@ -148,7 +148,7 @@ class Lists:
 
     @property
     def span(self):
-        """The longest span of any rank."""
+        """The longest time of any rank, counted from when its first input can arrive."""
         return max(end - rank * (self.cost["F"] + self.latency) for rank, end in enumerate(self.free))
 
     def arrival(self, kind, rank):

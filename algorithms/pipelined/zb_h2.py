@@ -39,7 +39,9 @@ class Settings(FlushSettings):
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
-    """Return the ops of one mini-batch, with twice the memory of 1F1B; between its first and last op no rank idles."""
+    """Return the ops of one mini-batch, with twice the memory of 1F1B. No rank idles between its first op and
+    its last.
+    """
     if chunks < 2 * ranks - 1:
         raise Refusal(
             f"{chunks} micro-batches do not fill {ranks} ranks in ZB-H2; use {2 * ranks - 1} or more.", [2 * ranks - 1]

@@ -21,7 +21,7 @@ class Settings(Knobs):
     eps_inside: bool = knob(False, "add eps inside the square root, as TensorFlow does")
 
     def places(self):
-        """Return (eps outside the root, eps inside the root)."""
+        """Return (eps added outside the root, eps added inside the root)."""
         return (0.0, self.eps) if self.eps_inside else (self.eps, 0.0)
 
 

@@ -73,7 +73,7 @@ def worker(comm, task, s=Settings()):
 
 
 def descend(u, sample, rate, a, G):
-    """Take the corrected step of one sample, and return its loss at u."""
+    """Take the corrected step of one sample, and return the sample's loss at u."""
     v = slice(None)  # G is dense
     loss, g = sample.gradient(u[v])
     _, at_anchor = sample.gradient(a)
@@ -84,7 +84,7 @@ def descend(u, sample, rate, a, G):
 
 
 def descend_rows(u, indices, rows, rate, a, G, atomic):
-    """Take the same step for each of these sparse rows in one compiled loop; return the sum of losses."""
+    """Take this step for each of these sparse rows, in one compiled loop; return the sum of their losses."""
     return kernels.svrg(u, kernels.zeros_like(u), indices, *rows, a, G, rate, atomic)
 
 

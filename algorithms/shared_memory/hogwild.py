@@ -53,7 +53,7 @@ def worker(comm, task, s=Settings()):
 
 
 def descend(w, sample, rate):
-    """Take the step of one sample, without waiting for other threads, and return the loss."""
+    """Take the step of one sample, without waiting for other threads, and return the sample's loss."""
     v = sample.coordinates  # (k,) of d, few if the sample is sparse
     w_v = w[v]  # read
     loss, g_v = sample.gradient(w_v)  # others write meanwhile
@@ -62,12 +62,12 @@ def descend(w, sample, rate):
 
 
 def descend_rows(w, indices, rows, rate, atomic):
-    """Take the same step for each of these sparse rows, in one compiled loop; return the sum of losses."""
+    """Take this step for each of these sparse rows, in one compiled loop; return the sum of their losses."""
     return kernels.hogwild(w, w[:0], indices, *rows, rate, 1, atomic)
 
 
 def wait_and_read(comm, shared):
-    """Return the model when all threads have written their last step; lost threads are not waited for."""
+    """Return the model once all threads have written their last step; do not wait for lost threads."""
     others = {rank for rank in range(comm.size) if rank != comm.rank}
     for other in others:
         comm.send(None, other)

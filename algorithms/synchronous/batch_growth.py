@@ -42,7 +42,7 @@ class Settings(Knobs):
     )
 
     def plan(self, step, per_epoch):
-        """Return (rate, mini-batches, momentum) of an update that begins at this step."""
+        """Return (rate, number of mini-batches, momentum) of an update that begins at this step."""
         given = {"rate": self.learning_rate, "batch": 1, "momentum": self.momentum}
         drops = milestones_passed(step / per_epoch, self.milestones)
         return with_less_noise(self.schedule, drops, factor=self.factor, largest=self.largest, **given)

@@ -96,7 +96,7 @@ def worker(comm, task, s=Settings()):
 
 
 def start_sums(comm, layers, w, layerwise):
-    """Run the backward pass and start the sums of a step; return {first parameter: (place, handle)}."""
+    """Run a step's backward pass and start the sums of its gradients; return {first parameter: (place, handle)}."""
     gradients = ((layer.place, layer.backward(w[layer.place])) for layer in reversed(layers))
     if not layerwise:
         whole = kernels.empty_like(w)

@@ -96,7 +96,9 @@ def worker(comm, task, s=Settings()):
 
 
 def gather_ahead(comm, places, pieces, ahead):
-    """Yield (parameters, bytes of later layers in transit) for each layer, with `ahead` more gathers in progress."""
+    """Yield (parameters, bytes of later layers in transit) for each layer, while up to `ahead` later gathers are in
+    progress.
+    """
     begun, coming = deque(), iter(places)
     for _ in places:
         begun.extend(Gather(comm, pieces.mine[pieces.piece(one)]) for one in islice(coming, ahead + 1 - len(begun)))
@@ -117,7 +119,7 @@ class Gather:
         self.nbytes = comm.size * piece.nbytes
 
     def wait(self):
-        """Return the whole layer."""
+        """Wait for the gather and return the whole layer."""
         for handle in self.sent:
             handle.wait()
         found = {rank: handle.wait() for rank, handle in self.received.items()} | {self.comm.rank: self.piece}

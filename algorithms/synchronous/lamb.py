@@ -71,7 +71,7 @@ class Lars:
         self.s, self.v = s, kernels.state_like(w)
 
     def prepare(self, g, count):
-        """Do nothing: LARS needs nothing from the whole model."""
+        """Do nothing: LARS needs no norm of the whole model."""
 
     def take(self, w, g, place, rate, rescaled):
         weights, gradient = norm(w), norm(g)

@@ -111,7 +111,7 @@ def worker(comm, task, s=Settings()):
 
 
 def tell(rows, mean, honest, s, draw):
-    """Overwrite the liars' rows, the last ones, with what they send."""
+    """Overwrite the last rows, those of the liars, with what the liars send."""
     deviation = ((rows[:honest] - mean) ** 2).mean(0) ** 0.5
     for row in rows[honest:]:
         if s.lie == "flip":

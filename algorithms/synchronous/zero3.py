@@ -59,7 +59,9 @@ def worker(comm, task, s=Settings()):
 
 
 class ShardedParameters:
-    """A rank's shard of w: `mine`, (d / N,), has its pieces of all layers in order, and `where` their indices in w."""
+    """A rank's shard of w: `mine`, (d / N,), holds the rank's pieces of all layers in order, and `where` their indices
+    in w.
+    """
 
     def __init__(self, task, rank, size):
         self._rank, self._size = rank, size

@@ -12,7 +12,7 @@ import streamlit as st
 
 
 def keep(key: str, options: Iterable, default: Any, label: Callable[[Any], str] = str) -> None:
-    """Load a choice from the address on first use, and keep the address up to date from then on.
+    """Load a choice from the address on first use, and write it to the address from then on.
 
     Call it before the widget with this key is drawn; the widget's value is then in the session. A default is left out
     of the address. Older addresses contain an option's `label` instead.
@@ -26,7 +26,7 @@ def keep(key: str, options: Iterable, default: Any, label: Callable[[Any], str] 
 
 
 def hold(key: str, default: Any, read: Callable[[str], Any]) -> None:
-    """Bind a typed value or a switch to the page's address; `read` converts the text, or raises ValueError.
+    """Bind a typed value or a switch to the page's address. read(text) returns the value, or raises ValueError.
 
     Text that cannot be read counts as the default.
     """
@@ -46,12 +46,14 @@ def toggle(label: str, key: str, default: bool = False, **options: Any) -> bool:
 
 
 def switch(text: str) -> bool:
-    """Parse the state of a switch from an address. Raise ValueError unless it is "true" or "false"."""
+    """Return the state of a switch from an address. Raise ValueError unless it is "true" or "false"."""
     return text.lower() == "true" if text.lower() in ("true", "false") else _refuse(text)
 
 
 def number(low: float, high: float) -> Callable[[str], float]:
-    """Return a parser for numbers in an address: of the same type as `low`, and between `low` and `high`."""
+    """Return a function that converts text to a number of the type of `low`. It raises ValueError unless `low` <=
+    number <= `high`.
+    """
 
     def read(text: str) -> float:
         value = type(low)(text)

@@ -139,7 +139,7 @@ def trouble(state: Any, run: Run, name: str) -> Trouble | None:
 
 
 def parse_view(text: Any) -> View:
-    """Parse and validate the browser's JSON report of what timeline and curves show; drop the invalid parts."""
+    """Return the browser's JSON report of what timeline and curves show, parsed; invalid parts are dropped."""
     try:
         said = json.loads(text)
     except (TypeError, ValueError, RecursionError):

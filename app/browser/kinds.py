@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 
 def show() -> DeltaGenerator:
-    """Draw one element of each kind, once per session; return their container, which the caller empties."""
+    """Draw one element of each kind, once per session; return their container, which the caller should empty."""
     place = st.empty()
     if "drawn_first" not in st.session_state:
         st.session_state.drawn_first = True

@@ -13,7 +13,8 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 def workbench(python: str, main: str, words: Sequence[str], **environment: str) -> int:
-    """Replace this process with Streamlit, given the file `main` and the options `words`. Exit if its port is taken.
+    """Replace this process with Streamlit, which runs the file `main` with the options `words`. Exit if its port is
+    taken.
 
     Return 2 if Streamlit has no option of that form: all of its own have a section, as in --server.port.
     """
@@ -27,7 +28,9 @@ def workbench(python: str, main: str, words: Sequence[str], **environment: str) 
 
 
 def become(command: Sequence[str], **environment: str) -> int:
-    """Replace this process with the command, so that signals reach it; on Windows, run it and return its exit code."""
+    """Replace this process with the command, so that signals reach the command. On Windows, run it and return its exit
+    code.
+    """
     environment = {**os.environ, **ONE_THREAD, **environment}
     if os.name == "nt":
         return follow(command, environment)

@@ -23,7 +23,7 @@ def answer_at_once(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def skip_the_prompt_check() -> None:
-    """Keep Streamlit's first element from searching every module's source to find out whether it runs in a prompt.
+    """Stop Streamlit's first element from searching every module's source to find out whether it runs in a prompt.
 
     Relies on `st.delta_generator._use_warning_has_been_displayed`. Without it the first page appears later.
     """

@@ -20,7 +20,8 @@ def storage(
     returning: dict | None,
     on_news: Callable[[], None],
 ):
-    """Save `document` in the browser's local storage and, while the text of `chapter` is shown, the reader's position.
+    """Save `document` in the browser's local storage, and with it the reader's position while the text of `chapter` is
+    shown.
 
     `opened` identifies what is being read; anything else that the reader opens starts at its top. `on_news` is called
     when the browser has a message, which `browser_message()` returns. With `forget`, the stored document is deleted
@@ -33,6 +34,8 @@ def storage(
 
 
 def browser_message() -> dict:
-    """Return the browser's message: kept (the stored JSON), forgotten, or lasting=False if it cannot store anything."""
+    """Return the browser's message: `kept` (the stored JSON), `forgotten`, or `lasting`=False if it cannot store
+    anything.
+    """
     news = (st.session_state.get(KEY) or {}).get("news")
     return news if isinstance(news, dict) else {}

@@ -1,4 +1,4 @@
-"""Text on our pages: messages from elsewhere, shown verbatim, and our own text with its terms explained."""
+"""Text on our pages: messages from elsewhere are shown verbatim, and our own text has its terms explained."""
 
 import re
 

@@ -27,14 +27,16 @@ def choose() -> tuple[str, bool]:
 
 
 def selected_axis() -> tuple[str, bool]:
-    """Return (axis, True if the loss is logarithmic) even before the switches are drawn, as when a race opens."""
+    """Return (axis, True if the loss is on a logarithmic scale), even before the switches are drawn, as when a race
+    opens.
+    """
     address.keep("axis", curves.AXES, "step")
     address.hold("log", False, address.switch)
     return st.session_state.axis, st.session_state.log
 
 
 def now() -> str:
-    """Return the axis of the page, even before its switches are drawn."""
+    """Return the axis of the page's curves, even before its switches are drawn."""
     return st.session_state.get("axis", "step")
 
 
@@ -64,7 +66,7 @@ def is_settled_for(pair: Hashable) -> bool:
 
 
 def initial_zoom(axis: str) -> tuple[float, float] | None:
-    """Return the range of this axis that the session's first link asks for, or None."""
+    """Return the range of this axis in the link that opened the session, or None."""
     asked = st.session_state.setdefault("link_axis", axis)
     return sharing.view(st.session_state.get("asked")).zoom if asked == axis else None
 

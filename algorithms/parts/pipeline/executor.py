@@ -118,7 +118,7 @@ class Executor:
         return None
 
     def _compute(self, op: Op, x):
-        """Execute an op, and return the output that a neighbouring stage waits for, or None."""
+        """Execute an op. Return the output that a neighbouring stage waits for, or None if no stage does."""
         kind, stage, chunk = op
         state = self.stages[stage]
         if kind == "U":
@@ -182,12 +182,12 @@ class Executor:
         self._report(state, batches)
 
     def _step(self, state: StageState, g) -> None:
-        """Make the next version of the weights. The next gradient reuses the memory of g."""
+        """Make the next version of the weights. The next gradient reuses the memory of this one."""
         state.weights.step(state.policy, g)
         state.spare = g
 
     def _report(self, state: StageState, batches: int) -> None:
-        """Report once per mini-batch, so that the reports of all stages match."""
+        """Report once per mini-batch, so that all stages make equally many reports."""
         for number in range(batches):
             self.task.report(state.weights.w, state.stage.where, new=number == 0)
 
@@ -204,7 +204,7 @@ class Executor:
             self._send((y,) if self.target_reached else y, "B", op.stage - 1, op.chunk)
 
     def _send(self, x, kind: str, stage: int, chunk: int) -> None:
-        """Send `x` to the rank that executes `kind` of `stage` for this micro-batch."""
+        """Send `x` to the rank that executes the op `kind` of `stage` for this micro-batch."""
         rank = self.plan.rank_of(stage, chunk)
         if rank == self.comm.rank:
             self.local[kind, stage, chunk] = x

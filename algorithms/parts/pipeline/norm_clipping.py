@@ -31,7 +31,7 @@ from algorithms.parts.pipeline.stage_state import LatestWeights, StageState
 
 
 class GlobalNormClipping(Executor):
-    """All stages learn the norm before they update. Each rank has one stage."""
+    """All stages learn the norm before they update; each rank has one stage."""
 
     plan: Flush
 
@@ -47,7 +47,9 @@ class GlobalNormClipping(Executor):
         super()._step(state, g)
 
     def _add_norm(self, g) -> float:
-        """Return |g|^2 of the stages up to this one and send it to the next; the last stage sends the total back."""
+        """Return |g|^2 of the stages up to this one and send it to the next stage; the last stage sends the
+        total back.
+        """
         squared_norm = kernels.squared_norm(g)
         if not self.state.stage.first:
             squared_norm += self.comm.recv(self.comm.rank - 1, tag=self.up)
@@ -58,7 +60,7 @@ class GlobalNormClipping(Executor):
         return squared_norm
 
     def _receive_norm(self) -> float:
-        """Return |g|^2 of all stages after passing it on."""
+        """Receive |g|^2 of all stages, pass it on to the stage before, and return it."""
         squared_norm = self.comm.recv(self.comm.rank + 1, tag=self.down)
         if not self.state.stage.first:
             self.comm.send(squared_norm, self.comm.rank - 1, tag=self.down)
@@ -106,7 +108,7 @@ class PostValidation(GlobalNormClipping):
         """Report nothing: the update is not validated yet."""
 
     def _validate(self, last: bool = False) -> None:
-        """Receive |g| and correct the update. After the `last` mini-batch no forwards are repeated."""
+        """Receive |g| and correct the update. After the `last` mini-batch, repeat no forwards."""
         state, g, self.g = self.state, self.g, None
         if not state.stage.last:
             self.clipped = self._clip(g, self._receive_norm())

@@ -36,7 +36,7 @@ class Op(NamedTuple):
 
 
 class Overlapped(Op):
-    """An op that overlaps with the next one in its list. It equals the plain op."""
+    """An op that overlaps with the next one in its list. It equals the `Op` with the same fields."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ class ScheduleError(ValueError):
 
 
 def parse(text: str) -> list[Op]:
-    """Read ops from text, "2F0 2F1+0B0". Raise ScheduleError for a word that is not an op."""
+    """Return the ops in a text such as "2F0 2F1+0B0". Raise ScheduleError for a word that is not an op."""
     ops = []
     for word in text.replace("+", "+ ").split():
         match = re.fullmatch(rf"(\d+)([{KINDS}])(\d+)(\+?)", word)
@@ -70,7 +70,7 @@ def parse(text: str) -> list[Op]:
 
 
 def spell(ops: Iterable[Op]) -> str:
-    """Return the text that `parse` reads."""
+    """Return `ops` as text that `parse` can read."""
     return " ".join(map(str, ops)).replace("+ ", "+")
 
 
@@ -86,7 +86,7 @@ def rematerialise(ops: Iterable[Op], late: bool = False, stored: Collection[int]
 
 
 def lists(schedule: Callable[..., Iterable[Op]], ranks: int, chunks: int, **options) -> list[list[Op]]:
-    """Return the ops of every rank, schedule(rank, ranks, chunks, **options)."""
+    """Return a list of the ops of every rank: schedule(rank, ranks, chunks, **options)."""
     collects = gc.isenabled()
     gc.disable()  # ops are many and never cyclic: collecting them takes as long as making them
     try:

@@ -67,7 +67,7 @@ class Flush:
         return sum(op.kind == "F" and op.stage == self.stages - 1 for op in self.ops[rank])
 
     def recomputed_forwards(self, rank: int) -> set[tuple[int, int]]:
-        """Return (stage, micro-batch) of every forward that `rank` repeats before the backward."""
+        """Return (stage, micro-batch) of every forward that `rank` repeats for the backward."""
         return {(op.stage, op.chunk) for op in self.ops[rank] if op.kind == "R"}
 
     def elements_sent(self, shape) -> float:
@@ -125,7 +125,9 @@ class Stream:
         return set()
 
     def elements_sent(self, shape) -> float | None:
-        """Return the number of elements sent in a run of `shape`; None with replicas: it depends on stage sizes."""
+        """Return the number of elements sent in a run of `shape`. With replicas, return None: it depends on the stages'
+        sizes.
+        """
         return None if self.shared_stages else 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 

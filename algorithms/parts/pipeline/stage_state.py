@@ -118,7 +118,7 @@ class InFlight:
     nbytes: int = 0  # of what is saved or pending
 
     def store(self, arrays, workload) -> Any:
-        """Return `arrays`, saved by the `workload`'s model, after counting their memory as this micro-batch's."""
+        """Return `arrays`, which the `workload`'s model saved, after counting their memory as this micro-batch's."""
         self.nbytes = sum(workload.extents(arrays).values())
         return arrays
 
@@ -139,7 +139,7 @@ class StageState:
 
     @property
     def versions_held(self) -> int:
-        """The number of versions of its weights in memory now."""
+        """The number of versions of this stage's weights in memory now."""
         if not self.policy.stash and self.policy.versions == 1:
             return 1
         stashed = (id(flight.w) for flight in self.in_flight.values() if flight.w is not None)
@@ -161,6 +161,6 @@ class StageState:
         self.gap = max(self.gap, flight.gap)
 
     def take_gradient(self):
-        """Return the sum of gradients, zeros if there are none, and start the next sum."""
+        """Return the sum of gradients (zeros if there are none) and start the next sum."""
         g, self.g, self.spare, self.gradients = self.g, None, None, 0
         return kernels.zeros_like(self.weights.w) if g is None else g
