@@ -6,7 +6,9 @@ __all__ = ["CATALOGUE", "FAMILIES", "FAMILY_IDEAS", "family", "find", "idea", "m
 
 
 def __getattr__(name: str) -> Any:
-    """Load the catalogue at first use: `python -m algorithms` must be able to handle Ctrl-C before that."""
+    """Return a name of the catalogue, which is loaded at first use: `python -m algorithms` must be able to handle
+    Ctrl-C before that.
+    """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import algorithms.catalogue as catalogue

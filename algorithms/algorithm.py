@@ -231,7 +231,9 @@ class Algorithm:
 
 
 def sequential(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **facts: Any) -> Algorithm:
-    """Declare a method that trains on exactly one worker; `facts` are further fields of `Algorithm`."""
+    """Return the declaration of a method that trains on exactly one worker; `facts` are further fields of
+    `Algorithm`.
+    """
 
     def check(workers: int, batch: int, workload: Any, s: Any) -> None:
         if workers > 1:
@@ -245,7 +247,9 @@ def sequential(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **
 
 
 def parameter_server(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **facts: Any) -> Algorithm:
-    """Declare a method with one server that waits for no worker; `facts` are further fields of `Algorithm`."""
+    """Return the declaration of a method with one server that waits for no worker; `facts` are further fields of
+    `Algorithm`.
+    """
     served = {"servers": one_server, "deterministic": False, "counts_staleness": True, "restartable": always}
     return Algorithm(worker, Settings, **{**served, **facts})
 
@@ -255,6 +259,8 @@ EIGHT_LAYERS = {"model": "residual", "depth": 6, "width": 64, "activation": "tan
 
 
 def cut_model(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **facts: Any) -> Algorithm:
-    """Declare a method in which each worker holds some of the layers; `facts` are further fields of `Algorithm`."""
+    """Return the declaration of a method in which each worker holds some of the layers; `facts` are further fields of
+    `Algorithm`.
+    """
     cut = {"data_shards": shared_by_all, "split": one_model, "check": check_cut, "elements_sent": boundary_traffic}
     return Algorithm(worker, Settings, **{"model_defaults": EIGHT_LAYERS, **cut, **facts})

@@ -41,7 +41,7 @@ def door(name: str, help_text: str, enter: Callable[[list[str]], int]) -> click.
 
 
 def book(words: list[str]) -> int:
-    """Run a command of the textbook."""
+    """Run a command of the textbook; return the exit code."""
     from lessons.cli.main import command_line
 
     return command_line(words)

@@ -158,7 +158,9 @@ class Coordinator(ShardedVectors):
 
 
 def work(comm, task, s):
-    """Compute portions, accumulate those that count, and push the sum on command."""
+    """Run a worker: compute portions, accumulate those that count, and push the sum on command. Return its copy of w,
+    (d,).
+    """
     w = task.start()  # (d,)
     total, g, at = kernels.keep(kernels.zeros_like(w)), None, 0
     while (order := comm.recv(COORDINATOR, WORK)) is not None:

@@ -19,7 +19,7 @@ class Vectors(Protocol):
     """Vectors of one length, accessed by name."""
 
     def dot(self, x, y) -> float:
-        """x . y"""
+        """Return x . y."""
 
     def axpy(self, a: float, x, y) -> None:
         """y <- y + a x"""

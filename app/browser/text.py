@@ -11,7 +11,7 @@ NAMES = {*ALGORITHMS, *COMPRESSIONS, *WORKLOADS}
 
 
 def sentence(text: str) -> str:
-    """Format a message as a sentence: with a capital (unless it begins with a name), a full stop, and no Markdown
+    """Return a message as a sentence: with a capital (unless it begins with a name), a full stop, and no Markdown
     except `code`.
     """
     first = text.partition(" ")[0].rstrip(",:;")
@@ -22,7 +22,7 @@ def sentence(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape all Markdown syntax in `text`."""
+    """Return `text` with all Markdown syntax escaped."""
     for mark in "\\`*_[]$:#<>~|":
         text = text.replace(mark, "\\" + mark)
     return text

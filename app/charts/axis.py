@@ -41,7 +41,7 @@ def now() -> str:
 
 
 def is_the_readers() -> bool:
-    """Return True once the reader has chosen the axis; the page then no longer changes it."""
+    """Return True once the reader has chosen the axis; from then on, the page no longer changes it."""
     return bool(st.session_state.get("axis_chosen"))
 
 
@@ -61,7 +61,7 @@ def settle(pair: Hashable | None) -> None:
 
 
 def is_settled_for(pair: Hashable) -> bool:
-    """Return True if this pair of runs is the reason why curves are plotted against time."""
+    """Return True if the curves are plotted against time because of this pair of runs."""
     return st.session_state.get("axis_for") == pair
 
 

@@ -33,7 +33,7 @@ HEAD = 38  # px of the headings of both charts, so that they line up
 
 
 def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
-    """Draw the curves of all runs on the page, with the axis switch and, next to it, whatever `more` draws."""
+    """Draw the curves of all runs on the page, next to the axis switch and whatever more() draws."""
     if len([one for one in shown if not one.ghost]) > 1:
         legend(shown)
     having = with_accuracy(shown)
@@ -155,7 +155,7 @@ def draw_memory(one: AnyShown) -> None:
 
 
 def _traffic(run: Run | ScriptRun) -> str:
-    """Describe which link carries the most bytes."""
+    """Return a sentence on which link carries the most bytes."""
     table, names = run.trace.traffic(), charts.lane_names(run)
     count = None if isinstance(run, ScriptRun) else messages(run)  # of a collective only neighbours have rows
     of = "" if count is None else f" in {units.count_with_noun(count, 'message')}"
@@ -181,7 +181,7 @@ def most(values: np.ndarray) -> np.ndarray:
 
 
 def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
-    """Describe which rank sends or receives most: "worker 1 sends most, 20 MB"; or how many tie."""
+    """Return which rank sends or receives most, "worker 1 sends most, 20 MB", or how many tie."""
     ties, size = most(sizes), units.size(sizes.max())
     if len(ties) == 1:
         return f"{names[ties[0]]} {verb}s most, {size}"
@@ -193,7 +193,7 @@ def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
 
 
 def _fullest(run: Run | ScriptRun) -> str:
-    """Describe which rank used the most memory, and for what."""
+    """Return a sentence on which rank used the most memory, and for what."""
     held, names = run.peak_memory(), charts.lane_names(run)
     ties = most(held.sum(axis=1))
     first = held[ties[0]]
@@ -208,7 +208,7 @@ def _fullest(run: Run | ScriptRun) -> str:
 
 
 def _fresh(e: Experiment) -> str:
-    """Explain why there is no staleness to draw."""
+    """Return the reason why there is no staleness to draw."""
     name = naming.method(e)
     if e.method.deterministic is True:
         why = f"{name} is synchronous: every update is computed from the newest parameters, so none is stale."
@@ -263,7 +263,7 @@ def _built(name: str, what: list, how: tuple, _draw):
 
 
 def _heard(shown: list[Shown], name: str) -> str:
-    """Describe a chart in sentences, for readers who cannot see it."""
+    """Return a description of a chart in sentences, for readers who cannot see it."""
     told = [
         f"The {FIGURES[name].label} of {one.name} ends at {figure_of(one, name)}."
         for one in shown

@@ -11,7 +11,7 @@ from experiments.wording import units
 
 
 def scalings(shown: list[Shown], loss: float | None) -> dict[str, list[Scaling]]:
-    """Return quantity -> how it scales with the number of workers. The first one is "samples per second" or a time.
+    """Return {quantity: how it scales with the number of workers}. The first one is "samples per second" or a time.
 
     Include the time to a held-out `loss`, unless a run had reached it at the start.
     """
@@ -26,7 +26,7 @@ def scalings(shown: list[Shown], loss: float | None) -> dict[str, list[Scaling]]
 
 
 def step_time(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """Draw the seconds per step: ideally constant in weak scaling, falling in strong scaling."""
+    """Return a figure of the seconds per step: ideally constant in weak scaling, falling in strong scaling."""
     (found, *_) = scalings(shown, None).values()
     scale, word = unit("seconds", max((one.step_seconds or 0.0 for one in found), default=0.0) or 1.0)
     times = [one.step_seconds and one.step_seconds / scale for one in found]
@@ -37,7 +37,7 @@ def step_time(shown: list[Shown], workers: tuple[int, ...], loss: float | None) 
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """Draw the speed-up over the fewest workers: in samples/s, and in the time to a held-out `loss`.
+    """Return a figure of the speed-up over the fewest workers: in samples/s, and in the time to a held-out `loss`.
 
     With a target loss, the time to it replaces samples/s.
     """
@@ -53,7 +53,7 @@ def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -
 
 
 def efficiency(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """Draw the efficiency: speed-up as a percentage of the ideal one."""
+    """Return a figure of the efficiency: the speed-up as a percentage of the ideal one."""
     figure = go.Figure()
     for (name, found), look in zip(scalings(shown, loss).items(), palette.RUNS, strict=False):
         shares = [one.efficiency and 100 * one.efficiency for one in found]
@@ -80,7 +80,9 @@ def _finish(figure: go.Figure, title: str) -> None:
 
 
 def staleness(shown: list[Shown]) -> go.Figure:
-    """Draw the distribution of staleness: the age, in updates, of the parameters that each update was computed from."""
+    """Return a figure of the distribution of staleness: the age, in updates, of the parameters that each update was
+    computed from.
+    """
     figure = go.Figure()
     for s in shown:
         values = s.run.applied["staleness"]

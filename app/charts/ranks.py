@@ -22,7 +22,7 @@ WIDEST = 8  # px of a link
 
 
 def traffic(shown: Sequence[AnyShown]) -> go.Figure:
-    """Draw the bytes sent from each rank (rows) to each rank (columns) in the first run."""
+    """Return a figure of the bytes sent from each rank (rows) to each rank (columns) in the first run."""
     run = shown[0].run
     table, names = group_ranks(run.trace.traffic(), lane_names(run), both=True)
     words = [[units.size(cell) if cell else "" for cell in row] for row in table]
@@ -51,7 +51,9 @@ def traffic(shown: Sequence[AnyShown]) -> go.Figure:
 
 
 def topology(shown: Sequence[AnyShown]) -> go.Figure:
-    """Draw the first run's ranks on a circle with servers in the middle; the width of a link shows its bytes."""
+    """Return a figure of the first run's ranks on a circle, servers in the middle; the width of a link shows
+    its bytes.
+    """
     run = shown[0].run
     table, names = group_ranks(run.trace.traffic(), lane_names(run), both=True)
     both = np.triu(table + table.T, 1)
@@ -108,7 +110,7 @@ def _beside(x0: float, y0: float, x1: float, y1: float) -> str:
 
 
 def _moved(there: float, back: float) -> str:
-    """Return what a link carries: "1.64 MB each way", or one number if it carries something one way only."""
+    """Return what a link carries: "1.64 MB each way", or a single number if it carries bytes one way only."""
     if not (there and back):
         return units.size(max(there, back))
     if units.size(there) == units.size(back):
@@ -117,14 +119,14 @@ def _moved(there: float, back: float) -> str:
 
 
 def _aside(where: str, label: str) -> str:
-    """Pad a label so that it stays clear of the widest link."""
+    """Return a label padded so that it stays clear of the widest link."""
     if where.startswith("middle"):
         return f"\u2002{label}"
     return f"{label}<br>\u2002" if where == "top center" else label
 
 
 def by_rank(shown: list[Shown]) -> go.Figure:
-    """Draw each rank's mean of the quantities that the first run measured."""
+    """Return a figure of each rank's mean of the quantities that the first run measured."""
     run, names = shown[0].run, lane_names(shown[0].run)
     rows = rank_series(run)
     across = min(3, len(rows))

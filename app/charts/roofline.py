@@ -13,7 +13,8 @@ TIMED = {"Numba": "cpu", "torch": "torch", "NumPy": "numpy", "CUDA": "gpu"}  # w
 
 
 def roofline(report: Report, chosen: str) -> go.Figure:
-    """Draw the speed of kernels (FLOP/s) against operational intensity (FLOPs per byte), below the machine's roofs.
+    """Return a figure of the speed of kernels (FLOP/s) against operational intensity (FLOPs per byte), below the
+    machine's roofs.
 
     The solid roof is that of the memory level which holds the chosen kernel's working set. The dotted ones are those of
     the nearest cache, which no kernel exceeds, and of main memory.

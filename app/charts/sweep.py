@@ -30,7 +30,7 @@ def overlaid(shown: list[Shown], axis: str, log: bool, most: float, top: float) 
 
 
 def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str, word: str) -> go.Figure:
-    """Draw `figure` from each run's summary as a bar; a diverged run has a word in place of its loss."""
+    """Return a chart of `figure` from each run's summary, as bars; a diverged run has a word in place of its loss."""
     known = [final_figure(s.run.status, s.run.summary, figure) for s in shown]
     gone = [s.run.status == DIVERGED and figure in LAST for s in shown]
     values = np.array(
@@ -52,7 +52,9 @@ def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str,
 
 @dataclass(frozen=True)
 class Combinations:
-    """Runs over the values of two settings; `runs` maps (column, row) to a run, or to why there is none yet."""
+    """Runs over the values of two settings. `runs` maps (column, row) to a run, or to the reason why there is
+    none yet.
+    """
 
     across: str
     down: str
@@ -70,7 +72,9 @@ class Combinations:
         return table
 
     def words(self, figure: str) -> list[list[str]]:
-        """Return `figure` from the runs' summaries as text with units; the text of an unfinished run says so."""
+        """Return `figure` from the runs' summaries as text with units. For an unfinished run, the text says that it is
+        unfinished.
+        """
         return [
             [_cell(self.runs[column, row], figure) for column in range(len(self.columns))]
             for row in range(len(self.rows))

@@ -32,7 +32,9 @@ def line(one: Shown) -> str:
 
 
 def figure_of(one: Shown, name: str) -> str:
-    """Return a figure of a run as text; over seeds, its mean and standard deviation, and how many runs have it."""
+    """Return a figure of a run as text; with several seeds, its mean and standard deviation, and how many runs
+    have it.
+    """
     if not one.others:
         return run_figure_text(one.run, name)
     s = seed_figure(final_figure(run.status, run.summary, name) for run in one.runs)
@@ -44,7 +46,7 @@ def figure_of(one: Shown, name: str) -> str:
 
 
 def ending(one: Shown) -> str:
-    """Describe how a run ended, for readers who cannot see its picture."""
+    """Return a sentence on how a run ended, for readers who cannot see its picture."""
     loss = one.run.summary.get("held_out_loss")
     if one.run.status == DIVERGED:
         return f"{one.name}: {DIVERGED}."

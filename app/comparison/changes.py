@@ -11,7 +11,7 @@ TOLD = 4  # changes that a line lists
 
 
 def between(was: Experiment, now: Experiment) -> list[str]:
-    """Describe the differences between two experiments: "workers 4 → 8", "worker 3 four times slower"."""
+    """Return the differences between two experiments in words: "workers 4 → 8", "worker 3 four times slower"."""
     before, after = flat(was), flat(now)
     switched = []
     if was.algorithm != now.algorithm:
@@ -29,7 +29,7 @@ def between(was: Experiment, now: Experiment) -> list[str]:
 
 
 def summarise(these: list[str]) -> str:
-    """Summarise the changes in a line: the first few, and how many more there are."""
+    """Return the changes in one line: the first few, and how many more there are."""
     more = f" and {len(these) - TOLD} more" if len(these) > TOLD else ""
     return f"{', '.join(these[:TOLD])}{more}"
 
@@ -42,7 +42,7 @@ def _change(was: Experiment, now: Experiment, name: str) -> str:
 
 
 def apart(reference: Experiment, shown: Experiment) -> list[str]:
-    """Describe the settings of `shown` that differ from `reference`, by their values alone: "200 steps"."""
+    """Return the settings of `shown` that differ from `reference`, in words: by their values alone, "200 steps"."""
     before, after = flat(reference), flat(shown)
     names = [name for name in after if name in before and before[name] != after[name]]
     return [
@@ -51,7 +51,7 @@ def apart(reference: Experiment, shown: Experiment) -> list[str]:
 
 
 def setting(experiment: Experiment, name: str, value) -> str:
-    """Describe a setting in a few words: "period 16", "8 workers", "worker 3 four times slower"."""
+    """Return a setting in a few words: "period 16", "8 workers", "worker 3 four times slower"."""
     if name in naming.NONE:
         return naming.fault(experiment, name)
     if name in COUNTED and value is not None:

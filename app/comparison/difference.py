@@ -35,7 +35,7 @@ WORTH = 1.2  # ratio, or its inverse, from which traffic is mentioned
 
 
 def between(before: Run, now: Run, other: str = BEFORE) -> str:
-    """Return sentences on how `now` differs from `before`, named `other` in them; the last has no full stop.
+    """Return sentences on how `now` differs from `before`, which they call `other`. The last one has no full stop.
 
     Both are judged by what was recorded: time on their own clocks, weights by their bits, held-out loss, bytes.
     """
@@ -73,14 +73,14 @@ def _findings(before: Run, now: Run, other: str) -> list[str]:
 
 
 def _sentences(parts: Sequence[str]) -> str:
-    """Join the non-empty parts into sentences that follow a colon: the first begins in lower case."""
+    """Return the non-empty parts joined into sentences that follow a colon: the first begins in lower case."""
     first, *others = [*filter(None, parts)] or [""]
     return ". ".join([first, *map(capital, others)])
 
 
 def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
-    """Describe how the second runs of these pairs differ from the first, as `between` does; the runs of a pair share a
-    seed.
+    """Return how the second runs of these pairs differ from the first, in words as `between` uses; the runs of a pair
+    share a seed.
 
     The text gives the range of speeds, the mean losses, in how many seeds the loss is lower, and whether the seeds
     agree on which loss is better: "over 5 seeds 1.5 to 1.8 times as fast. Held-out loss ...".
@@ -152,7 +152,9 @@ def only_the_clock(before: Run, now: Run) -> bool:
 
 
 def _clock(was: dict, has: dict) -> str:
-    """Describe how many times as long the run took and, if the numbers of samples differ, for how many samples."""
+    """Return how many times as long as the other the run took and, if the numbers of samples differ, for how many
+    samples.
+    """
     longer, samples = _ratio(was.get("seconds"), has.get("seconds")), _ratio(was.get("samples"), has.get("samples"))
     if not longer:
         return ""
@@ -166,7 +168,8 @@ def _clock(was: dict, has: dict) -> str:
 
 
 def _dearer(before: Run, now: Run) -> str:
-    """Describe which work takes the pipeline's ranks longer than in the previous run; "" if the run is no slower.
+    """Return a sentence on which work takes the pipeline's ranks longer than in the previous run; "" if the run is no
+    slower.
 
     A schedule that fills the bubble may still be slower: each of its passes costs the device's time per call, and each
     of its messages the network's latency.
@@ -192,7 +195,7 @@ def _dearer(before: Run, now: Run) -> str:
 
 
 def _end(was: dict, has: dict) -> str:
-    """Describe when each run ended, given that one of them ended early."""
+    """Return a sentence on when each run ended, given that one of them ended early."""
     now, then = (units.seconds(one["seconds"]) for one in (has, was))
     if has.get("steps") == was.get("steps"):
         return f"ends at {now} instead of {then}"
@@ -221,7 +224,7 @@ def _distance(was: dict, has: dict) -> float:
 
 
 def _ending(before: Run, now: Run, other: str) -> str:
-    """Describe which of the two runs diverged."""
+    """Return a sentence on which of the two runs diverged."""
     if before.status == now.status:
         return f"diverges, as {other} did"
     return f"diverges, but {other} did not" if now.status == "diverged" else f"does not diverge, but {other} did"
@@ -233,11 +236,11 @@ def _ratio(was: float | None, has: float | None) -> float:
 
 
 def _times(ratio: float) -> str:
-    """Format the ratio, or its inverse, whichever is at least one: 0.5 and 2 both become "2 times"."""
+    """Return as text the ratio or its inverse, whichever is at least one: 0.5 and 2 both become "2 times"."""
     large = max(ratio, 1 / ratio)
     return f"{units.number(large, 2 if large >= 1.1 else 3)} times"
 
 
 def _part(ratio: float) -> str:
-    """Format a ratio below one: 0.45 is "45 %"."""
+    """Return a ratio below one as text: 0.45 is "45 %"."""
     return f"{units.number(100 * ratio, 2)} %"

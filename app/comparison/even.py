@@ -61,7 +61,8 @@ def find_changes(before: Run, now: Run) -> dict[str, Changes]:
 
 
 def _best_rate(e: Experiment) -> dict[str, Any]:
-    """Return the experiment's best learning rate if it is known, else its method's default; {} with compression.
+    """Return the experiment's best learning rate if it is known, else its method's default, as a change; {} with
+    compression.
 
     A compression may need a very different rate.
     """

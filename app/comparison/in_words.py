@@ -14,7 +14,7 @@ AGAINST = {"step": "the step", "samples": "samples", "seconds": "time", "bytes":
 
 
 def settle_axis(before: Shown | None, run: Run) -> None:
-    """Plot the curves against time if only times changed, and against the step again afterwards.
+    """Plot the curves against time if only times changed; otherwise go back to plotting them against the step.
 
     A reader's own choice of the axis is kept.
     """

@@ -53,7 +53,7 @@ def _scaled(shown: list[Shown], stops: list[int]) -> None:
 
 
 def _kind(shown: list[Shown]) -> str:
-    """Name the kind of scaling of these runs; "" if all have as many workers, or if workers share every sample."""
+    """Return the kind of scaling of these runs; "" if all have as many workers, or if workers share every sample."""
     experiments = [one.run.experiment for one in shown]
     if experiments[0].method.shares_samples or len({e.workers for e in experiments}) == 1:
         return ""
@@ -127,7 +127,9 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
 
 
 def sooner(times: float) -> str:
-    """Describe a speed-up in words: how many times as fast or, if `times` is below 1, how many times as long."""
+    """Return a speed-up in words: how many times as fast or, if `times` is below 1, how many times as long the runs
+    take.
+    """
     if times >= 1:
         return f"they are {units.number(times)} times as fast"
     return f"they take {units.number(1 / times)} times as long"

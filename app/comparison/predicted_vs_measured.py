@@ -99,7 +99,7 @@ def _beside(run: Run, other: Run, name: str) -> None:
 
 
 def describe_first_difference(where: Parting | None) -> str:
-    """Describe where the prediction and the measurement first differ."""
+    """Return a sentence on where the prediction and the measurement first differ."""
     if where is None:
         return f"No kind of span differs by more than {100 * APART:g} % in any step."
     return (

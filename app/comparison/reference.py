@@ -60,7 +60,7 @@ def name_runs(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[s
 
 
 def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Run]]]:
-    """Group the runs that differ only in their seed; the one called `leader` comes first in its group.
+    """Return the runs in groups that differ only in their seed; the run called `leader` comes first in its group.
 
     Uploads are never grouped, nor are runs with the same seed on a real cluster, which are not a sample of seeds.
     """
@@ -75,8 +75,8 @@ def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Ru
 
 
 def before(now: Experiment, others: Collection[str]) -> Shown | None:
-    """Return the previous run to draw in grey behind a run of `now`; None if there is none, or its curves would add
-    nothing.
+    """Return the previous run, to be drawn in grey behind a run of `now`; None if there is none, or if its curves would
+    add nothing.
 
     They add nothing if it is among the `others` on the page (names of folders), or was trained on another task.
     """

@@ -66,8 +66,9 @@ def show(run: Run) -> None:
 
 
 def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, bool, bool]:
-    """Draw the choice of settings to vary. Return the first or None, the second or None, True if each run uses its best
-    learning rate, and True if workers divide one global batch, which is offered only if it is `divisible`.
+    """Draw the choice of settings to vary. Return the first setting or None, the second or None, True if each run uses
+    its best learning rate, and True if workers divide one global batch, a choice offered only if the batch is
+    `divisible`.
     """
 
     def spelled(name: str) -> str:
@@ -163,7 +164,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
 
 
 def _called(one: Control, value: Any) -> str:
-    """Describe a setting and its value: "8 workers", "batch size 64"."""
+    """Return a setting and its value in words: "8 workers", "batch size 64"."""
     if one.name in changes.COUNTED and isinstance(value, int | float):
         return changes.count(one.name, value)
     return f"{field_label(one.name)} {one.words(value)}"

@@ -21,7 +21,8 @@ COLUMNS = 6  # settings in the table; more would not fit
 
 
 def show(shown: list[Shown]) -> None:
-    """Draw the differing settings and the figures of the runs on the page; over seeds, mean and standard deviation.
+    """Draw a table of the differing settings and the figures of the runs on the page; with several seeds, mean and
+    standard deviation.
 
     A column per run: there are few of them and many figures, so that nothing is cut off at the right.
     """

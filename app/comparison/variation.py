@@ -22,14 +22,16 @@ def axes(e: Experiment) -> list[str]:
 
 
 def of(e: Experiment, axis: str, strong: bool = False) -> tuple[list, str]:
-    """Return the values of a sweep, and the reason why it ends where it does."""
+    """Return the values of a sweep, and the reason why the last value is the last."""
     if axis == "workers":
         return worker_stops(e, strong)
     return values(control_of(e, axis), _value(e, axis)), ""
 
 
 def worker_stops(e: Experiment, strong: bool = False) -> tuple[list[int], str]:
-    """Return numbers of workers, doubling from 1 as far as the experiment can run, and why they end there."""
+    """Return numbers of workers, doubling from 1 as far as the experiment can run, and the reason why they end
+    there.
+    """
     stops = sorted({e.workers, *(2**n for n in range(MOST.bit_length()) if 2**n <= MOST)})
     refused = {n: _refusal(e, n, strong) for n in stops}
     able = [n for n in stops if not refused[n]]

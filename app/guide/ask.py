@@ -94,7 +94,9 @@ def show_question() -> None:
 
 
 def show_basis(reference: Experiment, experiment: Experiment) -> None:
-    """Say which run a prediction starts from, what changes, and how the run on the page differs, if it does."""
+    """Say which run a prediction starts from, what changes, and how, if at all, the run on the page differs from that
+    run.
+    """
     named = ("algorithm", "compression", "workload", "workers", "network")  # or in the words below
     more = [changes.setting(reference, name, value) for name, value in reference.flat().items() if name not in named]
     start = [naming.title(reference), naming.team(reference), naming.network(reference.network), *more]
@@ -112,7 +114,9 @@ def show_basis(reference: Experiment, experiment: Experiment) -> None:
 
 
 def _apart(reference: Experiment, shown: Experiment) -> str:
-    """Return the settings of the run on the page that are not the reference's, if the algorithm is: ", 16 workers"."""
+    """Return the settings in which the run on the page differs from the reference, ", 16 workers", or "" if the
+    algorithm does.
+    """
     if shown.algorithm != reference.algorithm:
         return ""
     return "".join(f", {change}" for change in changes.apart(reference, shown))
@@ -125,7 +129,7 @@ def find_answer(experiment: Experiment) -> Question | None:
 
 
 def is_beside_the_question(before: Experiment, now: Experiment) -> bool:
-    """Return True if `now` answers a question, but not one that compares it with `before`."""
+    """Return True if `now` answers a question, but not a question that compares it with `before`."""
     question = find_answer(now)
     return question is not None and before != question.reference
 

@@ -72,7 +72,7 @@ WAITS = 0.1  # share of their time that the others wait more, if they wait for t
 
 
 def _added(now: FaultSetting, before: FaultSetting) -> list[int]:
-    """Return the ranks that have a fault now and had none before, the last one first."""
+    """Return the ranks that have a fault in `now` and none in `before`, the last one first."""
     return sorted(now.by_rank.keys() - before.by_rank.keys(), reverse=True)
 
 
@@ -82,13 +82,15 @@ def _free(e: Experiment) -> list[int]:
 
 
 def slow_one(mine: Experiment, _seconds: float) -> CardRuns | None:
-    """Slow down the last worker that has no fault yet."""
+    """Return runs without and with a slow worker, the last that has no fault yet; None if there are too few workers."""
     free = _free(mine)
     return CardRuns(mine.change(slow=mine.slow.with_value(free[0], SLOWER).text), mine) if len(free) > 1 else None
 
 
 def let_nobody_wait(mine: Experiment, seconds: float) -> CardRuns | None:
-    """Compare synchronous and asynchronous SGD, both with the same slow worker for the same time."""
+    """Return runs of synchronous and asynchronous SGD, both with the same slow worker for the same time; None if
+    impossible.
+    """
     slow = slow_one(mine, seconds) if mine.algorithm == "sync_sgd" else None
     if slow is None:
         return None
@@ -97,7 +99,7 @@ def let_nobody_wait(mine: Experiment, seconds: float) -> CardRuns | None:
 
 
 def lose_one(mine: Experiment, seconds: float) -> CardRuns | None:
-    """Lose a worker halfway through the run."""
+    """Return runs without and with the loss of a worker halfway through; None if there are too few workers."""
     free = _free(mine)
     if len(free) < 2:
         return None
@@ -106,7 +108,7 @@ def lose_one(mine: Experiment, seconds: float) -> CardRuns | None:
 
 
 def send_less(mine: Experiment, _seconds: float) -> CardRuns | None:
-    """Send a small part of each gradient, on a workload that has an accuracy."""
+    """Return runs with whole gradients and with a small part of each, on a workload that has an accuracy; else None."""
     sends_gradients = mine.method.compresses and ALGORITHMS[mine.algorithm].family != "averaging"
     if mine.workload not in CLASSIFIED or mine.compression != "none" or not sends_gradients:
         return None
@@ -132,7 +134,7 @@ def they_wait(now: Run, before: Run) -> int:
 
 
 def explain_straggler(now: Run, before: Run) -> str:
-    """Explain what one slow worker costs the others."""
+    """Return what one slow worker costs the others, in words."""
     longer = units.number(now.summary["seconds"] / before.summary["seconds"], 2)
     others = _others(now, before)
     waited = units.percent(_waiting(now, others))
@@ -153,7 +155,7 @@ def explain_straggler(now: Run, before: Run) -> str:
 
 
 def explain_no_waiting(now: Run, before: Run) -> str:
-    """Explain what is gained and lost by not waiting."""
+    """Return what is gained and lost by not waiting, in words."""
     more = units.number(now.summary["samples"] / before.summary["samples"], 2)
     stale = units.number(now.summary["staleness_mean"], 2)
     waits = now.causes.training
@@ -175,7 +177,7 @@ def they_train_on(now: Run, before: Run) -> int:
 
 
 def explain_lost_worker(now: Run, before: Run) -> str:
-    """Explain how far training gets when a worker is lost."""
+    """Return how far training gets when a worker is lost, in words."""
     rank = _added(now.experiment.crash, before.experiment.crash)[0]
     name = rank_names(now.experiment, now.experiment.ranks)[rank]
     if they_train_on(now, before):
@@ -197,7 +199,7 @@ def costs_accuracy(now: Run, before: Run) -> int:
 
 
 def explain_sending_less(now: Run, before: Run) -> str:
-    """Explain what sending a small part of each gradient saves and costs."""
+    """Return what sending a small part of each gradient saves and costs, in words."""
     fewer = units.number(before.summary["bytes"] / now.summary["bytes"], 2)
     share = units.percent(doing.shares(now).get(doing.COMPRESS, 0.0))
     took = [units.seconds(run.summary["seconds"]) for run in (now, before)]

@@ -85,7 +85,7 @@ def _words(name: str, value: float) -> str:
 
 
 def among(answers: tuple[str, ...], counts: Counter) -> str:
-    """Summarise the predictions of all readers, in the order of `answers`; "" if there are none."""
+    """Return a summary of all readers' predictions, in the order of `answers`; "" if there are none."""
     said = [f"{counts[answer]} said {answer}" for answer in answers if counts[answer]]
     return f"Of {counts.total()} predictions here, {', '.join(said)}." if said else ""
 

@@ -41,7 +41,7 @@ SAID = {
 
 
 def page() -> None:
-    """Let the reader choose a kernel, read it, and see what it costs on this machine."""
+    """Let the reader choose a kernel, read its source, and see what it costs on this machine."""
     with st.sidebar:
         name, n = _choose()
     chrome.show()
@@ -122,7 +122,9 @@ class Source:
 
 @st.cache_data(show_spinner=False)
 def read(name: str) -> Source:
-    """Split a kernel's file: code that both implementations use is shared; code that neither uses is the cost model."""
+    """Return a kernel's file in parts: code that both implementations use is shared; code that neither uses is the cost
+    model.
+    """
     text = KERNELS[name].source
     tree = ast.parse(text)
     defined = {one: node for node in tree.body for one in _names(node)}
@@ -228,7 +230,7 @@ def _table(row: Row, report: Report) -> None:
 
 
 def _roof(row: Row, peaks: Peaks) -> str:
-    """Describe what bounds a call on the CPU, and which memory level holds its working set."""
+    """Return a sentence on what bounds a call on the CPU, and which memory level holds its working set."""
     bandwidth, level = peaks.bandwidth(row.working_set), peaks.level(row.working_set)
     place = f"{units.size(row.working_set)}{level and f', in {level}'}"
     if row.intensity * bandwidth > peaks.flops:
@@ -239,7 +241,7 @@ def _roof(row: Row, peaks: Peaks) -> str:
 
 
 def _spread(rows: list[Row], peaks: list[Peaks]) -> str:
-    """Describe how much the measurements of a kernel differ, and whether their roofs differ, too."""
+    """Return how much the measurements of a kernel differ, in words, and whether their roofs differ, too."""
     times = [row.cpu for row in rows]
     roofs = [each.roof(row.intensity, row.working_set) if row.flops else each.bandwidth(row.working_set)
              for row, each in zip(rows, peaks, strict=True)]  # fmt: skip
@@ -256,7 +258,7 @@ def _spread(rows: list[Row], peaks: list[Peaks]) -> str:
 
 
 def _heard(row: Row, report: Report) -> str:
-    """Describe the chart in a sentence, for readers who cannot see it."""
+    """Return a sentence that describes the chart, for readers who cannot see it."""
     return (
         f"Roofline of {len(report.rows)} kernels: {KERNELS[row.kernel].title} does "
         f"{units.flops(row.flops / row.cpu)}/s at {units.number(row.intensity)} FLOPs per byte, "

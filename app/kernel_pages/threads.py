@@ -97,7 +97,7 @@ def legend(launch: Launch) -> str:
 
 
 def describe_moment(launch: Launch, moment: int) -> str:
-    """Describe what every warp does at a moment; warps that do the same share a line."""
+    """Return what every warp does at a moment, as text; warps that do the same share a line."""
     alike: dict[str, list[int]] = {}
     for warp, step in enumerate(launch.moments[moment]):
         worked = any(before[warp] for before in launch.moments[:moment])

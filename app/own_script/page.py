@@ -50,7 +50,7 @@ def show() -> None:
 
 
 def _start() -> None:
-    """Store the job that the controls describe, or a message on why they are invalid."""
+    """Store the job that the controls describe, or a message on why they do not describe a valid one."""
     state = st.session_state
     state.script_trouble, state.script_work = "", None
     state.pop(f"{session.owner()}/{PLACE}", None)  # even if it is the same work again
@@ -61,7 +61,9 @@ def _start() -> None:
 
 
 def _follow() -> str | None:
-    """Show the work's progress. Return the name of its run once stored; "" before, None if it ended without one."""
+    """Show the work's progress. Return the name of its run once that is stored; "" before, and None if the work ended
+    without one.
+    """
     state = st.session_state
     if trouble := state.get("script_trouble"):
         st.error(sentence(trouble), icon=":material/block:")

@@ -170,7 +170,7 @@ def _waits(run: ScriptRun) -> None:
 
 
 def _downloads(run: ScriptRun, name: str) -> None:
-    """Offer the files of a run; a file is made on request, and the run is then kept."""
+    """Offer the files of a run. A file is made on request, and the run is then marked as kept."""
     stem = script_pictures.stem(run)
     files = (
         (

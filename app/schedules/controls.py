@@ -53,7 +53,7 @@ def _about(name: str) -> None:
 
 
 def _options(slot: str, name: str) -> dict:
-    """Draw the widgets for the settings that only this schedule has."""
+    """Draw the widgets for the settings that only this schedule has; return the settings' values."""
     given = {}
     for option in study.options(name).values():
         key, about = f"{option.name}_{slot}", sentence(option.about)
@@ -78,7 +78,7 @@ def _options(slot: str, name: str) -> dict:
 
 def _common(own: bool, alone: bool) -> dict:
     """Draw the widgets that all schedules share and, for the reader's `own` schedule, its text, which sets the size if
-    `alone`.
+    `alone`; return their values.
     """
 
     def number(name: str, label: str, key: str, step: float, off: bool = False):

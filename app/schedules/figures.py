@@ -9,12 +9,12 @@ from experiments.wording import units
 
 
 def figure(value: float) -> str:
-    """Format a time or a count of a schedule."""
+    """Return a time or a count of a schedule as text."""
     return units.number(value, 4)
 
 
 def points(value: float) -> str:
-    """Format a difference between two shares."""
+    """Return a difference between two shares as text."""
     return f"{100 * value:+.1f} points".replace("-", "−")
 
 
@@ -43,12 +43,12 @@ NEITHER = ("path_ops", "path_links")
 
 
 def size_label(ranks: int, chunks: int, between: str = " · ") -> str:
-    """Format the size of a schedule: "4 ranks · 8 micro-batches"."""
+    """Return the size of a schedule: "4 ranks · 8 micro-batches"."""
     return f"{ranks} rank{'s' * (ranks != 1)}{between}{units.count(chunks)} micro-batch{'es' * (chunks != 1)}"
 
 
 def compare_schedules(one: Study, other: Study) -> str:
-    """Compare `other` with `one` in sentences: idle time, makespan and micro-batches in flight."""
+    """Return sentences that compare `other` with `one`: idle time, makespan and micro-batches in flight."""
     a, b = one.plan.title, other.plan.title
     a = a.lower() if one.plan.schedule == study.OWN else a  # within a sentence
     (idle, now_idle), (took, takes), (many, now_many) = (
@@ -68,7 +68,7 @@ def compare_schedules(one: Study, other: Study) -> str:
 
 
 def unlike(studies: dict[str, Study]) -> str:
-    """Explain that the reader's own schedule and another do different work, and how to make them comparable."""
+    """Return why the reader's own schedule and another do different work, and how to make them comparable."""
     own, other = sorted(studies.values(), key=lambda done: done.plan.schedule != study.OWN)
     mine, its = (size_label(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
     return (

@@ -41,7 +41,9 @@ def try_again(place: str) -> None:
 
 
 def ask(work: JobSpec | Experiment, place: str) -> JobState:
-    """Return the state of the work for this place. It is submitted only once, because failed work would fail again."""
+    """Return the state of `work`, requested by `place` on the page. It is submitted only once, because failed work
+    would fail again.
+    """
     state, owner = st.session_state, f"{session.owner()}/{place}"
     try:
         if state.get(owner) != work.key():
@@ -53,7 +55,7 @@ def ask(work: JobSpec | Experiment, place: str) -> JobState:
 
 
 def ask_soon(work: Experiment, place: str) -> JobState:
-    """Return the state of the work for this place, after waiting up to SOON s for it to end."""
+    """Return the state of `work`, requested by `place` on the page, after waiting up to SOON s for the work to end."""
     now = ask(work, place)
     return session.wait(work.key(), SOON) if now.active else now
 

@@ -57,7 +57,9 @@ def remove(name: str) -> None:
 
 
 def receive(made: Mapping[str, str]) -> None:
-    """Replace the queries of pinned runs with the names of the runs they made, and remove those that made none ("")."""
+    """Replace the queries of pinned runs with the names of the runs they made, and remove queries that made
+    none ("").
+    """
     pins = {made.get(one, one): colour for one, colour in _pins().items()}
     _write({one: colour for one, colour in pins.items() if one}, next_colour())
 
@@ -113,7 +115,7 @@ def _one_of(asked: str, taken: Collection[int]) -> int:
 
 
 def _digits(pins: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return each pin with its colour as text, "" if it is simply the first free colour."""
+    """Return (name, colour as text) of each pin; the colour is "" if it is simply the first free one."""
     given = [*pins.values()]
     return [(name, "" if pins[name] == _one_of("", given[:n]) else str(pins[name])) for n, name in enumerate(pins)]
 

@@ -95,7 +95,7 @@ def _waits(experiment: Experiment) -> str:
 
 
 def reattach(experiment: Experiment) -> None:
-    """Show this run again if it was running or had ended before the page was reloaded; start nothing."""
+    """Show this run again if it was in progress or had ended before the page was reloaded; start nothing."""
     if job := pool().reattach(owner(), experiment):
         st.session_state.job, st.session_state.asked, st.session_state.job_is_new = job, experiment, True
 
@@ -125,7 +125,7 @@ def await_end(seconds: float) -> None:
 
 
 def stop() -> None:
-    """Stop the run in progress; its records so far are stored and shown, if it had begun."""
+    """Stop the run in progress. If it had begun, store and show what it has recorded so far."""
     state = st.session_state
     if state.get("job"):
         if pool().cancel(state.job, owner()):
@@ -136,7 +136,7 @@ def stop() -> None:
 
 
 def under_way() -> JobState | None:
-    """Return the state of the active run; once it has ended, store its folder or failure, and return None."""
+    """Return the state of the active run. Once it has ended, store its folder or failure, and return None."""
     state = st.session_state
     if not state.get("job"):
         return None
@@ -162,13 +162,15 @@ def under_way() -> JobState | None:
 
 
 def unstored_run() -> JobState | None:
-    """Return the progress of the last run if it ended without being stored; None if it had no curve yet."""
+    """Return the progress of the last run if it ended without being stored; None if it had not begun its curve."""
     left = st.session_state.get("unstored")
     return left if left and len(left.curve.get("loss", ())) else None
 
 
 def before() -> str | None:
-    """Return the folder of the run shown before the current one, even while that is in progress; None without one."""
+    """Return the folder of the run shown before the current one, even while the current one is in progress; None if
+    there is none.
+    """
     return st.session_state.get("shown" if st.session_state.get("job") else "before")
 
 
@@ -177,7 +179,9 @@ def forget_before() -> None:
 
 
 def wait(job: str, seconds: float, or_curve: bool = False) -> JobState:
-    """Wait up to `seconds` for the job to end or begin its curve, so that short jobs show no progress bar."""
+    """Wait up to `seconds` for the job to end or begin its curve, so that short jobs show no progress bar; return its
+    state.
+    """
     deadline = time.monotonic() + seconds
     while (now := pool().state(job)).active and time.monotonic() < deadline:
         if or_curve and len(now.curve.get("loss", ())):

@@ -40,14 +40,14 @@ def link(e: Experiment, shown: Any = None) -> str:
 
 
 def view_parameters(view: View) -> list[tuple[str, str]]:
-    """Encode a view as query parameters: view=0.0123~0.0145, why=2~0.0131~1, zoom=20~40."""
+    """Return a view as query parameters: view=0.0123~0.0145, why=2~0.0131~1, zoom=20~40."""
     parts = {"view": view.window, "why": view.wait, "zoom": view.zoom}
     told = [(name, BETWEEN.join(f"{one:.7g}" for one in values)) for name, values in parts.items() if values]
     return told + [("critical", "true")] * view.critical
 
 
 def read(given: Mapping[str, str]) -> View:
-    """Decode a view from query parameters, ignoring invalid ones."""
+    """Return the view that query parameters encode, without its invalid parts."""
 
     def numbers(name: str) -> list[float]:
         try:

@@ -98,7 +98,7 @@ SET_THE_RATE = ("model", "regression")
 
 
 def settle(field: str) -> None:
-    """Reset the settings of a newly chosen algorithm, compression, workload, model or loss to their defaults.
+    """Reset settings to the defaults of a newly chosen algorithm, compression, workload, model or loss.
 
     A new algorithm keeps the reader's workload unless it needs a workload of its own, which is dropped again with the
     algorithm. It keeps the workload's settings, except those that were merely the previous algorithm's defaults. It

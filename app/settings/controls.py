@@ -191,7 +191,7 @@ WIDGETS: dict[Any, Callable[[Allowed], dict[str, Any]]] = {
 
 
 def reaching(one: Control, value: float) -> Control:
-    """Extend the scale of `one` if needed, so that it reaches from a tenth of `value` to ten times `value`."""
+    """Return `one` with its scale extended, if needed, to reach from a tenth of `value` to ten times `value`."""
     if one.whole:
         stops = whole_stops(value, one.low, one.high)
     else:

@@ -49,7 +49,7 @@ class Reason(NamedTuple):
 
 
 def refusal(experiment: Experiment) -> str:
-    """Return a sentence on why the experiment cannot run; "" if no reason is known."""
+    """Return a sentence on why the experiment cannot run; "" if there is no known reason."""
     return _reason(experiment).text
 
 
@@ -64,7 +64,8 @@ def _reason(experiment: Experiment) -> Reason:
 
 
 def is_light(experiment: Experiment) -> bool:
-    """Return True if the experiment is small enough for the server itself to build the workload and plan the pipeline.
+    """Return True if the experiment is small enough that the server itself may build the workload and plan the
+    pipeline.
 
     A larger one is built and checked where it runs, in a process of the pool. Raise ValueError if its table does not
     exist.

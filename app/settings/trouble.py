@@ -49,7 +49,7 @@ def _change(before: list[str]) -> None:
 
 
 def _begins(name: str) -> str:
-    """Return a chip's initial setting: the last worker is slow; the ones before it pause or are lost."""
+    """Return the initial settings of a chip: the last worker is slow; the workers before it pause or are lost."""
     if name == "jitter":
         return JITTER
     first, workers = _servers(), st.session_state["workers"]

@@ -72,7 +72,7 @@ def _with_seeds(recorded: RecordedFigure) -> str:
 
 
 def _with_code(text: str) -> str:
-    """Escape all Markdown in a text except code between backquotes."""
+    """Return a text with all Markdown escaped except code between backquotes."""
     parts = text.split("`")
     return "".join(f"`{part}`" if number % 2 else escape_markdown(part) for number, part in enumerate(parts))
 

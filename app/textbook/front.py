@@ -19,7 +19,7 @@ def name(chapter: Chapter) -> str:
 
 
 def facts(chapter: Chapter) -> str:
-    """Describe a chapter's length and difficulty."""
+    """Return a chapter's length and difficulty, in words."""
     alone = "" if chapter.has_text else f", {len(chapter.figures_on_page)} figures without text"
     return f"{chapter.length}, {DIFFICULTIES[chapter.front.difficulty]}{alone}"
 

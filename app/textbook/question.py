@@ -111,7 +111,7 @@ def explain(chapter: Chapter, item: Item, given: Answer, place: str) -> None:
 
 
 def _others(counts: Counter, said: str, right: bool) -> str:
-    """Describe how many first answers were right and, unless the answer is a number, how many gave this one."""
+    """Return how many first answers were right and, unless the answer is a number, how many gave this one, in words."""
 
     def many(fits) -> int:
         return sum(number for answer, number in counts.items() if fits(*answer))

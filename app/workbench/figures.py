@@ -67,7 +67,7 @@ def _grid(figures: int):
 
 
 def _spent(run: Run) -> dict[str, str]:
-    """Describe what share of the workers' time each kind of span took."""
+    """Return what share of the workers' time each kind of span took."""
     return {kind: units.percent(share) for kind, share in doing.shares(run).items()}
 
 

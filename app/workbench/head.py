@@ -65,7 +65,7 @@ def title(e: Experiment) -> str:
 
 
 def headline(e: Experiment, run: Run | None = None, place_too: bool = True) -> str:
-    """Describe in one line what runs, where, and with which other settings than the defaults; for a run that has ended,
+    """Return a line on what runs, where, and with which other settings than the defaults; for a run that has ended,
     also its GPUs and how far it got.
     """
     steps = steps_taken(run) if run else units.count_with_noun(e.steps or 0, "step")

@@ -51,7 +51,7 @@ def show_unstored(now: JobState) -> None:
 
 
 def ending(now: JobState | None) -> str:
-    """Describe how far an unstored run got; "" if it had not begun."""
+    """Return how far an unstored run got, in words; "" if it had not begun."""
     return f"Stopped at step {units.count(int(now.curve['step'][-1]))}." if now else ""
 
 
@@ -136,7 +136,7 @@ def _words(now: JobState) -> str:
 
 
 def _panel(now: JobState, quantity: str, others: list[Shown] = (), line: LineStyle = palette.RUNS[0]) -> bytes:
-    """Draw a canvas: training and held-out loss, or held-out accuracy, against step, samples or time."""
+    """Return a canvas: training and held-out loss, or held-out accuracy, against step, samples or time."""
     state = st.session_state
     axis = "seconds" if state.axis == "bytes" else state.axis  # bytes are only counted at the end
     x, along = now.curve.get(axis, np.zeros(0)), now.curve.get("seconds", np.zeros(0))

@@ -45,7 +45,7 @@ def show_notes(experiment: Experiment, notes: Sequence[str]) -> None:
 
 
 def _told(run: Run, text: str) -> str:
-    """Format a run's message as a sentence that names ranks as the pictures do."""
+    """Return a run's message as a sentence that names ranks as the pictures do."""
     return sentence(naming.readable(run.experiment, text))
 
 

@@ -100,7 +100,9 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
 
 
 def _what_run_does(experiment: Experiment, waits: str) -> str:
-    """Say what the *Run* button would do now; `waits` is why a changed setting has not started a run by itself."""
+    """Return what the *Run* button would do now, in words; `waits` is why a changed setting has not started a run by
+    itself.
+    """
     if waits:
         return f":material/hourglass_empty: {waits}"
     if st.session_state.get("job"):

@@ -27,7 +27,8 @@ from knobs import Knobs
 def pipeline(
     schedule: Callable, Settings: type[Knobs], policy: Callable | None = settings.optimizer_weights, **facts: Any
 ) -> Algorithm:
-    """Declare the pipeline that executes `schedule(rank, ranks, chunks)` for each mini-batch of `s.chunks`.
+    """Return the declaration of the pipeline that executes `schedule(rank, ranks, chunks)` for each mini-batch of
+    `s.chunks`.
 
     `policy(s, stage, w)` makes the weight policy of a stage that starts with w. `facts` are further fields of
     `Algorithm`, and override those derived from the schedule. An `executor` among them replaces `Executor`.

@@ -19,7 +19,8 @@ from knobs import Knobs
 
 
 def stream(schedule: Callable, Settings: type[Knobs], policy: Callable | None = None, **facts: Any) -> Algorithm:
-    """Declare the pipeline that executes `schedule(rank, ranks, inf)`, one stage per rank, with stale gradients.
+    """Return the declaration of the pipeline that executes `schedule(rank, ranks, inf)`, one stage per rank, with stale
+    gradients.
 
     The schedule alone determines their staleness: the network changes the time of an update, not its result. See
     `pipeline`.
