@@ -68,7 +68,7 @@ class Comm(Protocol):
         """Return the next message from `src` with `tag`. Raise RankLost if `src` is lost and left no message."""
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
-        """Return (src, message) for the earliest message with `tag` or, once per tag and lost rank, (src, None)."""
+        """Return (src, message) for the earliest message with `tag`, or (src, None) once for each lost rank and tag."""
 
     def poll(self, tag: int = 0) -> Sequence[int]:
         """Return the ranks that recv_any with `tag` would return now, in the same order.
@@ -130,7 +130,7 @@ class Handle(Protocol):
     """An operation in progress."""
 
     def wait(self) -> Any:
-        """Wait until the operation is done. Return the received message, the reduced array, or None for a send.
+        """Wait until the operation is done. Return the received message or the reduced array; None for a send.
 
         A second call returns the same, or waits once more if the first call raised an error.
         """
@@ -193,7 +193,9 @@ def one_for_each(parts: Sequence[Message], size: int) -> list[Message]:
 
 
 def check_tag(tag: Any, collective: str = "") -> None:
-    """Raise ValueError unless `tag` is an integer from 0 to MOST_TAG; inside a `collective` it may be negative."""
+    """Raise ValueError unless `tag` is an integer from 0 to MOST_TAG. Inside a `collective`, the tag may be
+    negative.
+    """
     if not isinstance(tag, int | np.integer) or tag > MOST_TAG or (tag < 0 and not collective):
         raise ValueError(f"a tag must be a whole number from 0 to {MOST_TAG}, not {tag!r}.")
 
@@ -265,5 +267,5 @@ class RankFailed(ClusterError):
 
 
 def describe_loss(rank: int, seconds: float, step: int) -> str:
-    """Return the start of a sentence: which rank was lost, and when."""
+    """Return the start of a sentence on a lost rank: which rank it was, and when it was lost."""
     return f"rank {rank} was lost at {seconds:.4g} s" + (f" (step {step})" if step >= 0 else "")  # servers take none

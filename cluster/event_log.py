@@ -72,12 +72,12 @@ class EventLog:
         self.hold(kind, self.held[HELD.index(kind)] + nbytes)
 
     def inventory(self) -> str:
-        """Describe the memory that this rank holds now: "1,200: 400 for parameters, 800 for optimizer state"."""
+        """Return in words what memory this rank holds now: "1,200: 400 for parameters, 800 for optimizer state"."""
         parts = [f"{nbytes:,} for {kind}" for kind, nbytes in zip(HELD, self.held, strict=True) if nbytes]
         return f"{sum(self.held):,}: {', '.join(parts)}"
 
     def doing(self, kind: int, label: str) -> Doing:
-        """Record the block, including the kernels it calls, as one span of `kind`."""
+        """Return a context that records its block, including the kernels called in it, as one span of `kind`."""
         return Doing(self, kind, label)
 
 

@@ -26,6 +26,6 @@ class Wait(NamedTuple):
 
 
 def describe_deadlock(waits: Sequence[Wait], notes: Iterable[str] = ()) -> str:
-    """Describe a deadlock in one sentence: its first waits, followed by `notes`."""
+    """Return a sentence on a deadlock: its first waits, followed by `notes`."""
     more = [f"and {len(waits) - NAMED} more"] if len(waits) > NAMED else []
     return f"deadlock, no message is on its way: {'; '.join([*map(str, waits[:NAMED]), *more, *notes])}."

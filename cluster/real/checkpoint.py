@@ -13,7 +13,7 @@ from cluster.real import memory
 
 
 class SharedCheckpoint:
-    """The model as it was last reported, or `w` before any report; simulated ranks use `Checkpoints` instead.
+    """The model that was reported last, or `w` before any report. Simulated ranks use `Checkpoints` instead.
 
     The parent of the ranks creates it, and the ranks attach its memory when they first use it. For a restarted rank,
     `past` is the losses that its predecessor had recorded; for every other rank it is None.

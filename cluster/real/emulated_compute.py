@@ -70,7 +70,7 @@ class EmulatedCompute:
         return self.due if self._device and self.due > now - CATCH_UP else now
 
     def resume(self, arrived: float) -> None:
-        """Continue after a wait for a message that arrived at time `arrived`."""
+        """Continue the emulated work after a wait for a message that arrived at time `arrived`."""
         self.due = max(self.due, arrived)
         if self._pauses:
             now = self._event_log.clock()

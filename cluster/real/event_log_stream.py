@@ -70,7 +70,7 @@ class StreamedEventLog(EventLog):
         self.overdue += overdue
 
     def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
-        """Count the FLOPs of a kernel call and, unless a span is open, record an update span since the last mark."""
+        """Count the FLOPs of a kernel call. Unless a span is open, record an update span since the last mark."""
         self.flops += flops
         if not self.busy:
             start, self.mark = self.mark, self.clock()
@@ -109,7 +109,7 @@ class StreamedEventLog(EventLog):
 
 
 def on_core(thread: int) -> tuple[float, float]:
-    """Return how long this thread had a core, and how long it waited for one, in s; 0 if unknown."""
+    """Return how long this thread had a core, and how long it waited for a core, in s; 0 if unknown."""
     try:
         with open(f"/proc/self/task/{thread}/schedstat", encoding="ascii") as file:
             ran, waited, _ = file.read().split()

@@ -40,12 +40,12 @@ def place_of(backend: str, local: int) -> str:
 
 
 def common_place(place: str, places: Sequence[str]) -> str:
-    """Return `place`, where a rank could have its arrays, or "cpu" if any rank has no GPU."""
+    """Return `place`, where a rank could have its arrays, or "cpu" if at least one rank has no GPU."""
     return "cpu" if "cpu" in places else place
 
 
 class Allotment(NamedTuple):
-    """The number of GPUs that a run uses, 0 on the CPU, and a note unless each rank has a GPU of its own."""
+    """The number of GPUs that a run uses (0 on the CPU), and a note unless each rank has a GPU of its own."""
 
     gpus: int
     notes: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def allot(computers: Sequence[str], places: Sequence[str]) -> Allotment:
 
 
 def _count_named(visible: str) -> int:
-    """Return the number of devices in a list such as "0,2"; those after the first -1 are hidden.
+    """Return the number of devices in a list such as "0,2", without the devices after the first -1, which are hidden.
 
     >>> [_count_named(text) for text in ("", "-1", "0", "2,3", "1,-1,0")]
     [0, 0, 1, 2, 1]

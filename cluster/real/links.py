@@ -148,10 +148,14 @@ class Links:
             writer.flush(number)
 
     def note_sender(self, slot: Slot) -> None:
-        """Called when the message in `slot` has been received. Does nothing here; `RestartableLinks` overrides it."""
+        """Do nothing; the links call this when the message in `slot` has been received, and `RestartableLinks`
+        overrides it.
+        """
 
     def slot(self, src: int | None, channel: Channel) -> Slot:
-        """Post a receive from `src` (None: from any rank). Slots are filled in the order of posting."""
+        """Post a receive from `src` (None: from any rank) and return its slot. Slots are filled in the order of
+        posting.
+        """
         slot = Slot(src, channel)
         with self.news:
             self._advance()
@@ -219,7 +223,7 @@ class Links:
             return [(envelope.src, channel) for channel, box in self._boxes.items() for envelope in box]
 
     def abort(self) -> None:
-        """Close without an end of stream. The others receive what was sent before, then find this rank lost."""
+        """Close without an end of stream. The other ranks receive what was sent before, then find this rank lost."""
         for link in self._sockets.values():
             with contextlib.suppress(OSError):
                 link.shutdown(socket.SHUT_WR)

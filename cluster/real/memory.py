@@ -70,7 +70,9 @@ class MappedVector:
                 kernels.descend_atomic(row.reshape(-1), part.reshape(-1), -1.0)
 
     def walk(self, walk: SharedSteps) -> tuple[float, None]:
-        """Take the steps directly in the memory or, with a lock, one by one, each on a copy."""
+        """Take the steps directly in the memory or, with a lock, one by one on copies; return (the sum of their losses,
+        None).
+        """
         if self._copy is None:
             return walk(self.vector, self._guard == "atomic"), None
         return sum(self._step(part, self._copy) for part in walk.parts()), None
@@ -88,7 +90,7 @@ class MappedVector:
         return loss
 
     def lock(self) -> AbstractContextManager:
-        """Hold the lock during the block. The system releases it if the rank is killed."""
+        """Return a context that holds the lock during its block. The system releases the lock if the rank is killed."""
         return hold_lock(self.descriptor)
 
     def __del__(self):

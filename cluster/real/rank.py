@@ -44,7 +44,8 @@ def enter(
     local: int | None = None,
     store: Any = None,
 ) -> tuple[RealComm, gpus.Allotment | None]:
-    """Connect to the other ranks. Return the communicator of all ranks, and the GPUs of the run if it asks for any.
+    """Connect to the other ranks. Return the communicator of all ranks, and the allotment of GPUs to the run if it asks
+    for any.
 
     `exchange(x)` returns the x of every rank. `host` is the address at which others reach this rank, `local` its number
     among the ranks of its computer, and `store` a store of torch.distributed that all ranks share, if there is one

@@ -81,7 +81,9 @@ class RestartableLinks(Links):
             self.state[peer] = OPEN if peer in self._awaited else LOST
 
     def send(self, dst: int, channel: Channel, x: Any, sent: float, row: int = -1, reaches: float = math.nan) -> Ticket:
-        """Send like `Links.send`, unless `x` is a reply to an incarnation that is gone, or `dst` is down."""
+        """Send as `Links.send` does, and return a ticket; drop `x` if it replies to an incarnation that is gone, or if
+        `dst` is down.
+        """
         with self._turn:
             asked = self._asked.pop((channel[0], dst), dst in self._born)
             if self._ended.get(dst) == LOST or asked != (dst in self._born):
@@ -95,7 +97,9 @@ class RestartableLinks(Links):
             self._asked[slot.channel[0], envelope.src] = envelope.sent >= came_back
 
     def close(self) -> list[tuple[int, Channel]]:
-        """End all streams like `Links.close`, including those of ranks that still have to restart."""
+        """End all streams as `Links.close` does, including those of ranks that still have to restart. Return the
+        unreceived messages.
+        """
         with self._turn:
             self._closing = True
         return super().close()

@@ -66,7 +66,7 @@ def interrupt_signals() -> list[signal.Signals]:
 
 @contextmanager
 def raise_interrupts() -> Iterator[None]:
-    """Make Ctrl-C raise KeyboardInterrupt in this block, so that it can tidy up.
+    """Make Ctrl-C raise KeyboardInterrupt in this block, so that the block can tidy up.
 
     While a command line loads, Ctrl-C ends the process at once instead, to avoid a traceback from an import.
     """

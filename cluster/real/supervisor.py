@@ -246,7 +246,7 @@ class Supervisor:
             )
 
     def _look(self) -> None:
-        """Once per PERIOD, report progress (before the run's clock starts, the phase) and look for a deadlock."""
+        """Once per PERIOD, report progress (or the phase, before the run's clock starts) and look for a deadlock."""
         now = time.monotonic()
         if now - self.told < PERIOD:
             return

@@ -81,7 +81,7 @@ class Transcript:
 
 
 def _number_messages(transcripts: list[Transcript], prices: list[tuple]) -> Program:
-    """Number all messages, sender by sender, and match each receive with its send.
+    """Return the program with all messages numbered, sender by sender, and each receive matched with its send.
 
     Between two ranks, messages arrive in the order in which they were sent.
     """

@@ -200,7 +200,7 @@ class SimulatedComm:
         return self._routes.get(dst) or self._route(dst)
 
     def _route(self, dst: int) -> Route:
-        """Create the route to rank `dst` and store it, so that `send` makes this call only once per receiver."""
+        """Return a new route to rank `dst`, and store it, so that `send` makes this call only once per receiver."""
         self._check(dst)
         route = self._sim.ports.route(self.owner, self.rank, self._sim.ranks[self.members[dst]])
         self._routes[dst] = route
@@ -252,7 +252,9 @@ class SimulatedComm:
         return [r for r in lost if (self.group, tag, r) not in rank.reported_losses]
 
     def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
-        """Run a collective of `cluster.collectives` message by message in this rank's time, compiled if possible."""
+        """Return the result of a collective of `cluster.collectives`, run message by message in this rank's time,
+        compiled if possible.
+        """
         if self._failed:
             raise self._failed[0]
         rank, event_log = self.owner, self.event_log
@@ -270,7 +272,7 @@ class SimulatedComm:
             rank.collective, event_log.busy = outer
 
     def _in_background(self, algorithm: Callable, x: np.ndarray, scale: float, priority: int) -> BackgroundAllReduce:
-        """Start an all-reduce that sends its messages in the background, while the rank continues."""
+        """Return the handle of a new all-reduce that sends its messages in the background, while the rank continues."""
         rank = self.owner
         rank.window = 0  # the rank shares its port with its background
         actor = Actor(rank, self._actor.now)

@@ -65,7 +65,7 @@ class CompiledLoop:
         self._unused[piece.stop - piece.start].append(piece.start)
 
     def enter(self, rank: Rank, program: Program, number: int, first: int, seconds: np.ndarray) -> None:
-        """Perform the operations of rank `number` of the program on behalf of `rank`, and return once they are done.
+        """Perform the operations of rank `number` of the program on behalf of `rank`; return once all of them are done.
 
         `first` is where the messages of its collective begin; `seconds` is what each price costs on this rank.
         """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Hub:
-    """The strand that started the run and is the parent of all others. It makes all scheduled calls."""
+    """The strand that started the run and is the parent of all other strands. It makes all scheduled calls."""
 
     def __init__(self, strand: Any = FASTEST):
         self.strand = strand.getcurrent()

@@ -65,7 +65,9 @@ class Failures:
         sim.start(rank)
 
     def check_stuck(self) -> None:
-        """Raise RankLost or Deadlock if a rank still waits although the event queue is empty, or if no rank is left."""
+        """Raise RankLost or Deadlock if a rank still waits after the event queue has run empty, or if no rank
+        is left.
+        """
         ranks = self._sim.ranks
         stuck = [rank for rank in ranks if not rank.done and rank.lost_at == math.inf]
         lost = [rank for rank in ranks if rank.lost_at < math.inf]

@@ -216,7 +216,9 @@ class FusedAllReduce:
         )  # breaks a reference cycle, which would keep the vectors until the run ends
 
     def _break_off(self, lost: float) -> None:
-        """Record that the ranks communicate until one of them is lost, at time `lost`, and from then on wait for it."""
+        """Record that the ranks communicate until a rank is lost, at time `lost`, and wait for that rank from
+        then on.
+        """
         self.lost = lost
         for participant in self.participants:
             if participant.waiter:

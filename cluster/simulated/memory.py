@@ -88,7 +88,7 @@ class SimulatedVector:
                 np.add.at(vector, where, delta)
 
     def walk(self, walk: SharedSteps) -> tuple[float, WriteCounts]:
-        """Take the steps one by one, advancing the rank's time."""
+        """Take the steps one by one, advancing the rank's time; return (the sum of their losses, the write counts)."""
         counts = WriteCounts(0, 0, 0, [])
         return sum(self._step(part, counts) for part in walk.parts()), counts
 

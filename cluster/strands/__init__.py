@@ -29,7 +29,9 @@ class Strand(Protocol):
         """Suspend the running strand, continue this one, and return when some strand switches back."""
 
     def throw(self, error: type[BaseException] | BaseException) -> Any:
-        """Switch to this strand and raise `error` in it. A strand that has not begun ends without beginning."""
+        """Switch to this strand and raise `error` in it; return as `switch` does. A strand that has not begun ends
+        without beginning.
+        """
 
 
 def choose() -> Any:

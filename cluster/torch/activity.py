@@ -118,5 +118,5 @@ def _call(module: nn.Module, *args: Any, **options: Any) -> Any:
 
 
 def named_modules() -> contextlib.AbstractContextManager[None]:
-    """During a run, track which module each rank is in."""
+    """Return a context during which each rank records the module it is in."""
     return replace_names(nn.Module, __call__=_call)

@@ -127,7 +127,7 @@ class Collectives(dist.ProcessGroup):
         return self._scatter_sums(list(outputs), inputs, opts, list(inputs), pieces)
 
     def _scatter_sums(self, outputs: Any, inputs: Tensors, opts: Any, given: Any, pieces: Callable) -> CollectiveWork:
-        """Reduce, and give each rank its pieces; `pieces(given, place)` returns those of rank `place`."""
+        """Reduce the tensors and give each rank its pieces: pieces(given, place) returns those of rank `place`."""
         op, count = operation_of(opts), sum(x.numel() for x in inputs)
 
         def work(data: list) -> None:
@@ -203,5 +203,5 @@ def _copy(targets: Tensors, sources: Tensors) -> None:
 
 
 def _split(x: torch.Tensor, sizes: Sequence[int], size: int) -> list[torch.Tensor]:
-    """Split along the first dimension, evenly if no sizes are given."""
+    """Return the parts of x along the first dimension, of equal size unless sizes are given."""
     return list(x.split(list(sizes) if sizes else [x.size(0) // size] * size))

@@ -18,7 +18,7 @@ from cluster.torch.watchdog import Blocked, StillRunning
 
 
 def live(program: Callable[[], Any], process: Process, is_cancelled: Callable[[], bool]) -> Any:
-    """Run the program as this rank's process, until it returns, raises or exits."""
+    """Run the program as the process of this rank, until the program returns, raises or exits."""
     number, at = process.rank.number, ""
     try:
         with process.pricer:  # type: ignore[attr-defined]

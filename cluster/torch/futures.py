@@ -99,7 +99,7 @@ def call_back(process: Any) -> None:
 
 
 def wait_for_future(future: Any, real: Callable = torch._C.Future.wait) -> Any:
-    """Wait for a future created in C++, without blocking in C++ while another rank has to run."""
+    """Return the value of a future created in C++, without blocking in C++ while another rank has to run."""
     process = current()
     while process and process.due and not torch._C.Future.done(future):
         process.due.pop(0).block()

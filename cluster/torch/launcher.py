@@ -24,7 +24,9 @@ from cluster.torch.replaced import replace_names
 
 
 class RanksFailed(BaseException):
-    """Raised where a script waits for ranks that failed, to end it. Not an Exception, so that no script catches it."""
+    """Raised where a script waits for ranks that failed, to end the script. Not an Exception, so that no script catches
+    it.
+    """
 
 
 class Launcher:
@@ -36,7 +38,9 @@ class Launcher:
         self._started: list[Started] = []
 
     def run(self) -> Recorded:
-        """Run the script. Raise ValueError if it starts no ranks after all, RankFailed if the script itself fails."""
+        """Run the script and return what it produced. Raise ValueError if it starts no ranks after all, RankFailed if
+        the script itself fails.
+        """
         main, name = sys.modules["__main__"], self._module.__file__
         sys.modules["__main__"] = self._module
         try:

@@ -1,4 +1,4 @@
-"""The files in a script's folder that it opens in Python; files opened by a library's C++ code are not seen."""
+"""The files in a script's folder that the script opens in Python, but not those that a library's C++ code opens."""
 
 import contextlib
 import os

@@ -113,7 +113,7 @@ class Roofline(Pricer, TorchDispatchMode):
             self._advance(self._of_python(self.calls.made))
 
     def _of_python(self, made: int) -> float:
-        """Return the time that Python took since this was last called, up to Python call number `made`, in s.
+        """Return the time that Python took since the last call of this method, up to Python call number `made`, in s.
 
         Until the end of the first step, Python imports modules and fills caches, and is free.
         """

@@ -79,7 +79,9 @@ class Process:
             raise Enough
 
     def record_wait(self, culprit: int, what: str, start: float, end: float, ready: float) -> None:
-        """Record that this rank, itself ready since `ready`, waited for `culprit` from `start` to `end`, all in s."""
+        """Record that this rank waited for `culprit` from `start` to `end`, and was itself ready at `ready`,
+        all in s.
+        """
         if end > start and culprit != self.rank.number:
             self.shared.waits.append(Waited(self.rank.number, culprit, what, self.line, start, end, ready))
 

@@ -1,4 +1,4 @@
-"""How often a rank calls Python functions, which is how a measured device prices the rank's Python code."""
+"""How often a rank calls Python functions, from which a measured device derives the price of the rank's Python code."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class PythonCalls:
             self.made += 1
 
     def take(self, made: int) -> int:
-        """Return the number of calls to price since the last time, up to call number `made`."""
+        """Return the number of calls since the last time that are to be priced, up to call number `made`."""
         taken = max(0, made - self.ours - self.priced)
         self.priced += taken
         return taken

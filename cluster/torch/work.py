@@ -138,7 +138,9 @@ class CollectiveWork(PendingWork):
         return end
 
     def _known_end(self) -> float:
-        """Return when the collective ends, in s, once all ranks have joined. Raise RankLost if one never does."""
+        """Return when the collective ends, in s, once all ranks have joined. Raise RankLost if one of them
+        never joins.
+        """
         meeting, process = self._meeting, self.group.process
         rank, queue, name = process.rank, process.sim.queue, meeting.call.name
         start = rank.now

@@ -63,7 +63,7 @@ _real_backward = torch.autograd.backward
 
 
 def _backward(tensors: Any, *args: Any, **options: Any) -> Any:
-    """Run backward, and record the loss: the scalar on which the script calls it."""
+    """Run backward and return its result; record the loss, the scalar on which the script calls it."""
     mine = current()
     if mine and isinstance(tensors, torch.Tensor) and tensors.numel() == 1:
         log = mine.comm.event_log

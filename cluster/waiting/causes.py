@@ -158,7 +158,7 @@ def _same_on_other_ranks(lanes: Lanes, spans: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _shortest(lanes: Lanes, waits: np.ndarray) -> np.ndarray:
-    """Return, for each of these waits, the length of the shortest wait that the same rank ended at the same time."""
+    """Return, for each of these waits, the length of the shortest wait of the same rank that ended at the same time."""
     order = np.lexsort([lanes.by[waits], lanes.end[waits]])
     end, by, took = lanes.end[waits][order], lanes.by[waits][order], (lanes.end - lanes.start)[waits]
     group = np.empty(len(waits), int)

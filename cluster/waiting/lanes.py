@@ -15,7 +15,7 @@ RECEIVE = "receive"  # the label of spans in which a rank takes a message that i
 
 
 class Messages:
-    """Messages between two ranks that have arrived, ordered by receiver and sending time."""
+    """Messages that have arrived from another rank, ordered by receiver and sending time."""
 
     def __init__(self, trace: Trace):
         m = trace.messages
@@ -31,13 +31,15 @@ class Messages:
         self.by_sender = np.lexsort([self.sent, self.src])
 
     def into(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """Return, for each rank, the message to it that was sent at `time`, give or take NEAR; -1 if there is none."""
+        """Return, for each rank, the index of the message to it that was sent at `time`, give or take NEAR; -1 if there
+        is none.
+        """
         at = last(self.ranks, self.dst, self.sent, rank, time + NEAR)
         near = (at >= 0) & (np.abs(self.sent[at] - time) <= NEAR) if len(self.sent) else np.zeros(len(at), bool)
         return np.where(near, at, -1)
 
     def arriving(self, rank: np.ndarray, since: np.ndarray, until: np.ndarray) -> np.ndarray:
-        """Return the last message that arrived at each rank in (since, until]; -1 if none did."""
+        """Return, for each rank, the index of the last message that arrived there in (since, until]; -1 if none did."""
         by = self.by_arrival
         at = last(self.ranks, self.dst[by], self.arrived[by], rank, until + NEAR)
         good = (at >= 0) & (self.arrived[by][at] > since) if len(by) else np.zeros(len(at), bool)
@@ -104,7 +106,7 @@ class Lanes:
         self.queued, self.port = messages.queueing_delays()
 
     def at(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """Return the last span of each rank that began before `time`; -1 if none did."""
+        """Return the index of each rank's last span that began before `time`, or -1 if none did."""
         return last(self.ranks, self.rank, self.start, rank, time - NEAR)
 
     def _match_waits(self, recorded: Sequence[Waited]) -> None:

@@ -49,7 +49,9 @@ class Pieces:
 
 
 def walk_back(lanes: Lanes) -> Pieces:
-    """Walk back from the end of each wait until its whole length is accounted for."""
+    """Return the pieces of these waits, found by walking back from each wait's end until its whole length is accounted
+    for.
+    """
     pieces = Pieces()
     wait = np.flatnonzero(lanes.waits)
     by, left = lanes.by[wait], lanes.end[wait] - lanes.start[wait]
@@ -76,7 +78,7 @@ def walk_back(lanes: Lanes) -> Pieces:
 
 
 def _alongside(lanes: Lanes, pieces: Pieces, wait, compared, span, time, left):
-    """Account, from the end backwards, for the extra time that the late rank took for the work that both did.
+    """Account, from the end backwards, for the extra time that the late rank took for the work that both ranks did.
 
     `compared` is the wait of the rank that did the same work: `wait`, or one that its explanation led to. Return where
     the walk continues: (span, time, seconds left) of each wait.

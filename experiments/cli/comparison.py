@@ -153,7 +153,7 @@ def shared_settings(runs: Sequence[Run | RunOutcome]) -> list[str]:
 
 
 def _common(phrases: Iterable[str]) -> list[str]:
-    """Return a list with the phrase if all `phrases` are the same, else an empty one."""
+    """Return [phrase] if all `phrases` are the same phrase, else []."""
     found = {*phrases}
     return [*filter(None, found)] if len(found) == 1 else []
 

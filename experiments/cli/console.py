@@ -100,7 +100,7 @@ def shorten_words(text: str) -> str:
 
 @contextmanager
 def unheard(stream: TextIO) -> Iterator[None]:
-    """Ignore write errors on `stream` and silence further output, so that the run is still recorded.
+    """Ignore write errors on `stream` and silence further output to it, so that the run is still recorded.
 
     The reader of a pipe may have closed it, or the terminal may be gone.
     """

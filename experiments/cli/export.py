@@ -41,7 +41,7 @@ def export_command(name: str, to: str, out: str | None, runs: str) -> None:
 
 def read(to: str, out: str | None = None) -> tuple[str, str | None]:
     """Return (format, file) for --to and --out. `to` may be a file whose ending implies the format. Raise ValueError if
-    the ending implies none, or if both are files.
+    the ending implies no format, or if both are files.
     """
     if to in FORMS or not any(mark in to for mark in "./\\"):
         return to, out  # the export refuses an unknown format

@@ -232,7 +232,9 @@ def knob_options(
 
 
 def read(text: str, root: str | Path) -> Experiment:
-    """Return the experiment that `text` names: a link, a JSON file, or a run. Raise ValueError if there is none."""
+    """Return the experiment that `text` names: a link, a JSON file, or a run. Raise ValueError if it names no
+    experiment.
+    """
     path = Path(text)
     try:
         is_file = path.is_file()

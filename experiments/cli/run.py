@@ -90,7 +90,7 @@ def run_as_rank(experiment: Experiment, rank: str, runs: str, as_json: bool, tim
 
 
 def queue(experiment: Experiment, job: dict[str, Any], runs: str, timeout: float) -> int:
-    """Print the batch job that runs `experiment`, or submit it and print its number."""
+    """Print the batch job that runs `experiment`, or submit it and print its number; return the exit code."""
     from experiments.execution.run import check
 
     if experiment.cluster == "threads":

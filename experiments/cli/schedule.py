@@ -258,7 +258,7 @@ def _costs(text: str) -> dict[str, Any]:
 
 
 def _check_used(costs: str, studies: Sequence[Study]) -> None:
-    """Raise ValueError for a cost that applies to no op of the studies and would silently have no effect."""
+    """Raise ValueError for a cost that applies to no op of the studies, since it would silently have no effect."""
     ops = [op for done in studies for op in _ops_of(done)]
     used = {key for op in ops for key in (op[0], op[:2], op)} | {"F", "I", "W", "B", "U"}  # I and W make up a B
     used |= {"+".join(kinds) for done in studies for kinds in _joined(done)}

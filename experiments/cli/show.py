@@ -157,7 +157,7 @@ def _work(s: dict[str, Any]) -> str:
 
 
 def link(run: Run, folder: Path) -> str:
-    """Return the link to a stored run in this machine's workbench, "" if the workbench would not find it."""
+    """Return the link to a stored run in this machine's workbench; "" if the workbench would not find the run."""
     server = f"http://localhost:{os.environ.get('STREAMLIT_SERVER_PORT', '8501')}/"
     if folder.parent == store.home().resolve():
         return f"{server}?run={folder.name}"
@@ -267,7 +267,9 @@ def _error(row: dict[str, Any], name: str) -> float | None:
 
 
 def cell(row: dict[str, Any], name: str, write: Callable[..., str]) -> str:
-    """Return a value of a row as text with its unit. Over seeds, add the number of runs if some lack the value."""
+    """Return a value of a row as text with its unit. Over several seeds, add the number of runs if some lack
+    the value.
+    """
     value = row[name]
     if name == "seeds":
         return str(len(value))

@@ -71,12 +71,12 @@ OF_ARRAYS = {
 
 
 def slurm_options(command: Callable) -> Callable:
-    """Add the options of a batch job to `command`."""
+    """Return `command` with the options of a batch job."""
     return _with(OPTIONS, command)
 
 
 def array_options(command: Callable) -> Callable:
-    """Add the options of a job array to `command`."""
+    """Return `command` with the options of a job array."""
     return _with(OF_ARRAYS, command)
 
 

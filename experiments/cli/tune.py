@@ -106,7 +106,9 @@ def _searchable(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def draw(search: Search, file: Path) -> None:
-    """Draw the held-out loss over all rates of a search whose runs are stored, with a band over its seeds."""
+    """Write a picture of the held-out loss over all rates of a search whose runs are stored, with a band over its
+    seeds.
+    """
     from experiments.exports.export import write_file
     from experiments.exports.sweep_plot import sweep_svg
     from experiments.study.sweep import stored_sweep
@@ -143,7 +145,9 @@ def conclusion(search: Search, best: int) -> str:
 
 
 def write_table(names: list[str] | None, wanted: list[str] | None, address: str = "") -> int:
-    """Search for the best rates of these algorithms in these parts of the table (default: all), and write the table."""
+    """Search for the best rates of these algorithms in these parts of the table (default: all), write the table, and
+    return the exit code.
+    """
     import algorithms
     from algorithms import rates
     from experiments.execution.run import workload_of

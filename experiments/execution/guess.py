@@ -1,4 +1,4 @@
-"""Ask the evaluated models of a run for guesses on a few held-out samples; this takes no time on its clock.
+"""Ask the evaluated models of a run for guesses on a few held-out samples; this takes no time on the run's clock.
 
     images   nine of them, of different classes as far as possible: the class of each
     rows     the first few held-out rows of a table: the class of each, or the number
@@ -94,7 +94,7 @@ def _shown(kind: str, workload: Supervised) -> np.ndarray:
 
 
 def _affordable(workload: Supervised, samples: int, models: int) -> int:
-    """Return how many of `models` models can answer for `samples` samples within WORK FLOPs."""
+    """Return how many of the `models` models can answer for `samples` samples without exceeding WORK FLOPs."""
     population = min(POPULATION, workload.samples) if workload.over_batch else 0
     each = (samples + population) * sum(layer.flops for layer in workload.model.layers)
     return min(models, int(WORK // max(each, 1)))
@@ -113,7 +113,7 @@ def _outputs(workload: Supervised, w: np.ndarray) -> Callable[[np.ndarray], np.n
 
 
 def _judged(workload: Supervised, y: np.ndarray) -> list:
-    """Return the class or number that each row of outputs stands for, None where outputs are not finite."""
+    """Return the class or number that each row of outputs stands for; None where outputs are not finite."""
     finite = np.isfinite(y).all(1)
     values = y.argmax(1) if workload.classifies else y[:, 0]
     return [value if known else None for value, known in zip(values.tolist(), finite, strict=True)]

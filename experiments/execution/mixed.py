@@ -14,7 +14,7 @@ def loss_scale(experiment: Experiment) -> LossScale | None:
 
 
 def short_weights(experiment: Experiment) -> ShortWeights | None:
-    """Return how a run keeps its weights in 16 bits; None if it keeps them in float32."""
+    """Return how a run keeps its weights in 16 bits; None if the run keeps them in float32."""
     e = experiment
     return (
         None if e.weight_storage == "float32" else ShortWeights(e.precision, e.weight_storage == "stochastic", e.seed)

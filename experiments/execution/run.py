@@ -113,7 +113,7 @@ def _admitted(experiment: Experiment, asked: Conditions):
 
 
 def _observer(experiment: Experiment, workload, on_progress: Callable[[Progress], None] | None):
-    """Return the callback the cluster reports progress to, or None."""
+    """Return the callback to which the cluster reports progress, or None."""
     per_epoch = _batches(experiment, workload).per_epoch
     return ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
 
@@ -151,7 +151,9 @@ def train(
     worker_override: Callable[[Any, Any, Any], Any] | None = None,
     checkpoints: Checkpoint | None = None,
 ) -> Any:
-    """Run one rank's share of `experiment`: the program of every rank on every cluster."""
+    """Run one rank's share of `experiment` and return its result; on every cluster, this is the program of
+    every rank.
+    """
     workload = workload_of(experiment)
     worker = comm.rank - experiment.servers  # below 0 on a server
     shards = _shards(experiment)
@@ -386,7 +388,9 @@ def _untrained(models: list[Model], status: str) -> list[str]:
 
 
 def _unlearned(run: Run, guessing: float | None) -> list[str]:
-    """Return a note if a run finished no better, within one percent, than guessing or than its start."""
+    """Return a note if a run's final loss is no better, within one percent, than that of guessing or than at
+    the start.
+    """
     losses = run.evaluations["loss"]
     if run.status != "finished" or len(losses) < 2:
         return []

@@ -89,7 +89,7 @@ SUFFIXES = {
 
 
 def evaluations(run: Run) -> dict[str, np.ndarray]:
-    """Return the run's evaluations with the steps used in curves: steps per worker, not counting lost workers."""
+    """Return the run's evaluations, with steps counted as curves count them: per worker, lost workers excluded."""
     return run.evaluations | {"step": curve_data.tried_steps(run)}
 
 
@@ -146,7 +146,9 @@ def picture(run: Run) -> bytes:
 
 
 def curves(run: Run):
-    """Return the figure of training and held-out loss, and accuracy, over the run's own clock, as in the workbench."""
+    """Return the figure of training and held-out loss, and accuracy, over the run's own clock, as the workbench shows
+    it.
+    """
     figure = plotly_figure(drawings(run))
     return figure.update_layout(template="plotly_white", height=420, margin={"t": 40})
 
@@ -182,7 +184,7 @@ def plotly_figure(named: dict[str, Picture]):
 
 
 def write_file(path: Path, content: bytes) -> Path:
-    """Write `content` to `path` atomically. Raise OSError if that is impossible."""
+    """Write `content` to `path` atomically and return `path`. Raise OSError if that is impossible."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(prefix=".part-", dir=path.parent)

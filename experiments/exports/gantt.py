@@ -130,7 +130,9 @@ def _unit(times: list[float]) -> float:
 
 
 def _named(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, str]]]:
-    """Return a (letter, kind) for each rank and column, which spell the names of ops; the kind gives the colour."""
+    """Return (letter, kind) for each rank and column. A rank's letters spell the names of its ops; the kind determines
+    the colour.
+    """
     idle = ("." * max(1, grid.wide - grid.gap)).ljust(grid.wide) * grid.cells
     lanes = [[(letter, "") for letter in idle] for _ in range(ranks)]
     for piece in drawn:
@@ -144,7 +146,7 @@ def _named(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, s
 
 
 def _squeezed(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, str]]]:
-    """Return a (letter, kind) for each rank and column: the kind of op that takes most of the column's time."""
+    """Return (letter, kind) for each rank and column: those of the kind of op that takes most of the column's time."""
     letters = "".join(dict.fromkeys("".join(piece.kinds for piece in drawn)))
     shares = np.zeros((ranks, grid.cells, len(letters)))
     for piece in drawn:

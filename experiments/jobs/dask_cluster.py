@@ -363,7 +363,7 @@ class DaskChild:
 
 
 def unpack(files: bytes, name: str, root: Path) -> Path:
-    """Store a packed result below `root` as `name`, unless it is there, and return its folder.
+    """Store a packed result below `root` as `name`, unless it is already there, and return its folder.
 
     Raise ValueError if it is damaged, or OSError if it cannot be written.
     """

@@ -47,7 +47,9 @@ class DaskReport(StatusWriter):
 
 
 def perform(spec: dict[str, Any], topic: str, key: str) -> tuple[dict[str, Any], bytes]:
-    """Do the job; return the line that ends it, and its result's folder, packed, unless the server shares the disk."""
+    """Do the job. Return the line that ends it, and its result's folder, packed, or b"" if the server shares
+    the disk.
+    """
     worker, stop = get_worker(), _stops.setdefault(key, threading.Event())
     report = DaskReport(worker, topic, key, stop)
     earlier = sync(worker.loop, worker.scheduler.events, topic=attempts_topic(topic, key))

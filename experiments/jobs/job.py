@@ -116,7 +116,7 @@ class Job:
 
 
 def _why(child: Child | DaskChild, code: int, limits: dict[str, int]) -> str:
-    """Return a sentence on why a process ended with `code` and without a result."""
+    """Return a sentence on why a process ended with `code` and without any result."""
     ended = signal.Signals(-code).name if -code in set(signal.Signals) else ""
     if ended == "SIGXCPU":
         return f"it used more than {limits['cpu']} s of CPU time; use fewer steps or workers."

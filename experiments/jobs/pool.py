@@ -46,8 +46,8 @@ UNSTORED = "the recorded data could not be stored in time"
 
 
 class Pool:
-    """Run `slots` jobs at a time (default: one fewer than cores), with at most `queue` waiting, shared fairly among
-    readers.
+    """A pool that runs `slots` jobs at a time (default: one fewer than cores) and queues up to `queue` more. Readers
+    share both fairly.
 
     Each job may use `wall` seconds, and on POSIX `cpu` seconds of CPU time and `memory` bytes per process; on Linux the
     limit applies to all its processes together, except for ranks on GPUs. A run that reaches a time limit stops and
@@ -350,7 +350,7 @@ class Pool:
         return max(0.0, min([longest, *(moment - time.monotonic() for moment in due)]))
 
     def _source_version(self) -> str:
-        """Return the version of the source on disk, as it was at most FRESH seconds ago."""
+        """Return the version of the source on disk, read at most FRESH seconds ago."""
         now = time.monotonic()
         if now - self._read >= FRESH:
             self._version, self._read = source_version(), now

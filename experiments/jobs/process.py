@@ -63,7 +63,9 @@ class Child:
             os.kill(self.process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill the process and its descendants; where there are no process groups, its ranks notice that it is gone."""
+        """Kill the process and its descendants. Where there are no process groups, its ranks notice by themselves that
+        it is gone.
+        """
         with contextlib.suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)

@@ -75,17 +75,17 @@ class JobSpec:
         return importlib.import_module(KINDS[self.kind]).perform(self.values, Path(root), progress, **known)
 
     def keep(self, root: Path, write: Callable[[Path], object]) -> Path:
-        """Create the files of the result with write(folder), completely or not at all."""
+        """Create the files of the result with write(folder), completely or not at all; return their folder."""
         return keep(self.place(root), write)
 
     def keep_json(self, root: Path, file: str, found: Any) -> Path:
-        """Store the result as a single JSON file."""
+        """Store the result as a single JSON file; return its folder."""
         text = json.dumps(found, ensure_ascii=False)
         return self.keep(root, lambda folder: (folder / file).write_text(text, "utf-8"))
 
 
 def following(run: Run, is_recorded: bool = False) -> JobSpec | None:
-    """Return the job to do after `run`, or None. The process that ran `run` does it, since it has everything loaded.
+    """Return the job to do after `run`, or None. The process of `run` does it, since that has everything loaded.
 
     A run that `is_recorded` needs no replay, so its job follows however long the run took.
     """
@@ -98,7 +98,9 @@ def following(run: Run, is_recorded: bool = False) -> JobSpec | None:
 
 
 def keep(place: Path, write: Callable[[Path], object]) -> Path:
-    """Create the folder `place` with write(folder), completely or not at all, unless it exists undamaged."""
+    """Create the folder `place` with write(folder), completely or not at all, unless it exists undamaged; return
+    `place`.
+    """
     with sealed.under_way(place.parent) as part:
         write(part)
         sealed.seal(part)

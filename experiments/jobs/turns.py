@@ -95,6 +95,6 @@ def job_to_drop(waiting: Sequence[J], asking: str) -> J | None:
 
 
 def _last_of_most(jobs: Sequence[J], names: Sequence[str], mine: int) -> J | None:
-    """Return the last job of the name with the most jobs, if it has at least two more jobs than `mine`."""
+    """Return the last job of the reader or address with the most jobs, if it has at least two more jobs than `mine`."""
     name, most = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     return [job for job, its in zip(jobs, names, strict=True) if its == name][-1] if most > mine + 1 else None
