@@ -127,7 +127,8 @@ def rehearse() -> None:
 
 
 def watch(spec: dict[str, Any], stop: threading.Event) -> list[str]:
-    """Set `stop` when this job reaches a time limit; the returned list then says which one.
+    """Set `stop` when this job reaches a time limit. Return a list that is empty until then, and afterwards says which
+    limit.
 
     The pool or the kernel would kill it somewhat later, and what it recorded would be lost.
     """
@@ -196,7 +197,7 @@ def perform(spec: dict[str, Any], report: StatusWriter, stop: threading.Event | 
 
 
 def attempt(spec: dict[str, Any], report: StatusWriter, stop: threading.Event | None = None) -> int:
-    """Do the work; return 0, or 1 and report one sentence if nothing could be stored."""
+    """Do the work and return 0. If nothing could be stored, report one sentence and return 1."""
     try:
         with telling(report), within_bound(spec):
             perform(spec, report, stop)

@@ -32,7 +32,9 @@ class Recording(NamedTuple):
 def record(
     experiment: Experiment, on_progress: Callable[[Progress], None] | None = None, stop: Any = None
 ) -> tuple[Run, Recording | None]:
-    """Do what `execution.run.run` does, and record the models if that costs little. The run is bit-identical."""
+    """Return (the run, a recording of its models if that costs little, else None). The run is the same, bit for bit, as
+    without recording.
+    """
     trajectory = _trajectory(experiment)
     worker = watch_worker(experiment.method.worker, trajectory) if trajectory else None
     run, models = run_with_models(experiment, on_progress, stop, worker)

@@ -35,7 +35,7 @@ SHARE = 0.8  # share of the job's progress that the replay accounts for
 def perform(
     values: dict[str, Any], root: Path, progress: Callable[[float], None], recording: Recording | None = None
 ) -> Path:
-    """Store how the run learned, from its recording if there is one, else from a replay.
+    """Store how the run learned, from its recording if there is one, else from a replay; return the folder.
 
     Raise ValueError if the replay does not end with the run's digest.
     """
@@ -97,7 +97,7 @@ def learn(
 
 
 def _replay(e: Experiment, progress: Callable[[float], None]) -> Recording:
-    """Run `e` again with every model recorded, however long that takes."""
+    """Return a recording of every model of `e`, which is run again, however long that takes."""
     workload = workload_of(e)
     trajectory = Trajectory(workload.parameters, workload.dtype.itemsize, e.ranks)
     worker = watch_worker(e.method.worker, trajectory)

@@ -46,7 +46,8 @@ Row = tuple[str, float, float, float]
 
 
 def fit(progress: Callable[[float], None] = lambda part: None, anyway: bool = False) -> Fit:
-    """Measure this machine, fit a device and a network, and save both for this user. Raise ClusterError or OSError.
+    """Return a fit of this machine, after measuring it and saving the device and network for this user. Raise
+    ClusterError or OSError.
 
     A fit made on a busy machine is saved, but using it raises an error unless `anyway` is set.
     """
@@ -99,7 +100,9 @@ def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]], float, flo
 
 
 def _kernels(comm) -> tuple[list[Row], float]:
-    """Time each kernel after all others, as in a step, when the other kernels have evicted its data from the cache."""
+    """Return the time of each kernel, run after all others as in a step, when those have evicted its data from the
+    cache; and the spread of the rounds of large kernels.
+    """
     from experiments.measure.kernel_cases import KERNEL_CASES
 
     rows, spreads = [], []
@@ -152,7 +155,7 @@ def _typical(comm, once: Callable[[], Any]) -> float:
 
 
 def _rounds(comm, once: Callable[[], Any]) -> Iterator[int]:
-    """Yield round numbers for about TIME; both ranks agree on their number, and start every round together."""
+    """Yield round numbers for about TIME s; both ranks have equally many rounds, and start each of them together."""
     once()  # compiles, connects, and warms the caches
     agreed = float(comm.all_reduce(np.array([_timed(once)]), op="mean")[0])
     for number in range(max(FEW, min(MANY, round(TIME / agreed)))):
@@ -174,7 +177,7 @@ def _timed(once: Callable[[], Any]) -> float:
 
 
 def fit_device(rows: list[Row]) -> Device:
-    """Return the device whose rates fit the large kernels best; its overhead is fitted to the small ones."""
+    """Return the device whose rates fit the large kernels best, and whose overhead fits the small ones best."""
     flops, nbytes, took = np.array([row[1:] for row in rows], float).T
     large = nbytes >= LARGE
     start = (max(flops[large] / took[large]), max(nbytes[large] / took[large]))
@@ -238,5 +241,5 @@ def job_spec(moment: str) -> JobSpec:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Fit this machine, and store a copy of the fit (see experiments.jobs.spec)."""
+    """Fit this machine, store a copy of the fit (see experiments.jobs.spec), and return its folder."""
     return JobSpec("fit", values).keep_json(root, "fit.json", fit(progress).model_dump())

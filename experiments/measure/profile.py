@@ -23,7 +23,7 @@ PASSES = 100
 def measure_profile(
     workload, batch: tuple, passes: Iterable = range(PASSES), clock: Callable = perf_counter
 ) -> Profile:
-    """Measure each layer on this machine, and return medians over `passes`; `batch` comes from workload.batch.
+    """Return the profile of the layers on this machine: medians over `passes`. `batch` is what workload.batch returned.
 
     Raise ValueError for a workload without layers.
     """
@@ -35,7 +35,7 @@ def measure_profile(
 
 
 def price_profile(workload, batch: tuple, device: Device) -> Profile:
-    """Return each layer's times on a simulated `device`. Raise ValueError for a workload without layers."""
+    """Return the profile of the layers on a simulated `device`. Raise ValueError for a workload without layers."""
     layers, bill = Layers(workload), Bill(device)
     with kernels.meter_kernels(bill):
         return layers.profile(*layers.times(batch, bill))

@@ -73,7 +73,7 @@ class ScriptFit(NamedTuple):
 
 
 def fit_scripts(progress: Callable[[float], None] = lambda part: None) -> ScriptFit:
-    """Measure this machine for scripts. Raise ClusterError if its processes fail."""
+    """Return a fit of this machine for scripts, measured by two processes. Raise ClusterError if one of them fails."""
     from cluster.real import processes
     from experiments.measure.script_programs import PROGRAMS
 

@@ -123,7 +123,7 @@ class Launch:
 
 
 def watch_kernel(name: str, n: int) -> list[Launch]:
-    """Simulate a kernel on about n numbers, and return its launches. Raise ValueError if n is not in SIZES."""
+    """Return the launches of a kernel simulated on about n numbers. Raise ValueError if n is not in SIZES."""
     from experiments.measure.kernel_cases import KERNEL_CASES
 
     if n not in SIZES:

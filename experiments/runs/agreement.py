@@ -53,7 +53,9 @@ class Agreement(NamedTuple):
 
 
 def agreement(a: Run, b: Run) -> Agreement | None:
-    """Return how far two runs agree, or None if they cannot be compared: different data or models, or no losses."""
+    """Return how far two runs agree; None if they cannot be compared, because they have different data or models, or no
+    losses.
+    """
     one, other = a.experiment, b.experiment
     models = _models(a, b)
     if (one.workload, one.files) != (other.workload, other.files) or (models is None and _both_ended(a, b)):

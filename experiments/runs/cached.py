@@ -25,12 +25,14 @@ LOOKED, FULL = ".looked", ".full"  # files whose dates record the last scan, and
 
 
 def bound() -> float:
-    """Return how many bytes results may take; infinity if unset. Raise ValueError if it is not a number."""
+    """Return how many bytes results may take; infinity if unset. Raise ValueError if the setting is not a number."""
     return _number(VARIABLE, "bytes, for example 20e9")
 
 
 def lifetime() -> float:
-    """Return for how many seconds an unused result stays; infinity if unset. Raise ValueError if it is not a number."""
+    """Return for how many seconds an unused result stays; infinity if unset. Raise ValueError if the setting is not a
+    number.
+    """
     return DAY * _number(AGE, "days, for example 90")
 
 
@@ -52,13 +54,13 @@ def keep(folder: Path) -> None:
 
 
 def use(folder: Path) -> None:
-    """Mark the result in `folder` as used, so that others are removed first."""
+    """Mark the result in `folder` as used, so that other results are removed first."""
     with contextlib.suppress(OSError):  # it is kept, or in a folder that others own
         os.utime(folder / sealed.CACHED)
 
 
 def make_room(root: Path) -> None:
-    """Remove cached results below `root` that are too old, and others until all results fit the bound.
+    """Remove cached results below `root`: first those that are too old, then others until the rest is within the bound.
 
     The folder is checked at most every EVERY seconds. Raise ValueError if the results that have to stay do not fit.
     """

@@ -62,7 +62,7 @@ def differing(runs: Sequence[Run | RunOutcome]) -> list[dict[str, Any]]:
 
 
 def _chosen(e: Experiment) -> dict[str, Any]:
-    """Return all settings that have an effect; those left at None are replaced by what None means."""
+    """Return all settings that have an effect; a setting left at None is replaced by what None means."""
     kinds = settings_of(e.algorithm, e.compression, e.workload)
     owner = {name: kind for kind in kinds for name in kind.model_fields}
     return {
@@ -72,6 +72,6 @@ def _chosen(e: Experiment) -> dict[str, Any]:
 
 
 def _statuses(runs: Sequence[Run | RunOutcome]) -> str:
-    """Return the common status, or how many runs have each: "4 finished, 1 diverged"."""
+    """Return the common status of the runs, or how many have each status: "4 finished, 1 diverged"."""
     counts = Counter(run.status for run in runs)
     return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {status}" for status, n in counts.items())

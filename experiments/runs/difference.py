@@ -64,7 +64,7 @@ def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
 
 def largest(a: Run, b: Run) -> float:
     """Return the largest difference between the learned numbers of two runs with equal tables, as a share of the
-    column's largest.
+    largest number in the same column.
     """
     pairs = [(getattr(a, table)[column], getattr(b, table)[column]) for table in LEARNED for column in LEARNED[table]]
     if a.parameters is not None and b.parameters is not None:
@@ -106,7 +106,9 @@ def _tables(run: Run) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _unequal(a: np.ndarray, b: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return the rows in which two columns differ: in any bit or, with a `tolerance`, by a larger share (`_apart`)."""
+    """Return the rows in which two columns differ: in any bit or, with a `tolerance`, by more than that share (see
+    `_apart`).
+    """
     size = a.dtype.itemsize
     bits = [np.ascontiguousarray(x).view(np.uint8).reshape(len(x), size) for x in (a, b)]
     differ = (bits[0] != bits[1]).any(axis=1)

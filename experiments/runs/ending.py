@@ -28,7 +28,7 @@ def trained_on(run: Run) -> list[str]:
 
 
 def explain_stop(run: Run) -> str:
-    """Return a sentence on the step and time at which the run was stopped; "" if it was not."""
+    """Return a sentence on the step and time at which the run was stopped; "" if nobody stopped it."""
     if run.status != "cancelled":
         return ""
     if not run.summary["steps"]:
@@ -45,7 +45,7 @@ def steps_taken(run: Run) -> str:
 
 
 def explain_error(run: Run) -> str:
-    """Return a run's error with roles instead of ranks or, if the run was stopped, a sentence on when."""
+    """Return a run's error with roles instead of ranks; if the run was stopped, a sentence on when it was stopped."""
     return explain_stop(run) or naming.readable(run.experiment, run.error)
 
 

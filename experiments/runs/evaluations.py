@@ -119,7 +119,7 @@ def _spread(parts: list[ModelPart], w: np.ndarray) -> float:
 
 
 class Axes:
-    """Converts a time of the run to steps, samples and bytes."""
+    """A converter from a time of the run to steps, samples and bytes."""
 
     def __init__(self, losses: dict[str, np.ndarray], messages: dict[str, np.ndarray]):
         """`losses` are sorted by seconds, `messages` by sent."""

@@ -119,7 +119,9 @@ QUANTITIES = {
 
 
 def measured_name(quantity: str) -> str:
-    """Return the title of a quantity's picture, with its unit, unless the name has it: "conflicts, share of writes"."""
+    """Return the title of a quantity's picture, with the unit unless it is in the name: "conflicts, share of
+    writes".
+    """
     known = QUANTITIES.get(quantity)
     return f"{quantity}, {known.unit}" if known and known.unit not in quantity.split() else quantity
 
@@ -153,7 +155,7 @@ def messages(run: Run) -> int | None:
 
 
 def final_figure(status: str, summary: Mapping[str, Any], name: str) -> Any:
-    """Return a figure of a run with this status; None for the last losses of a diverged run."""
+    """Return a figure of a run with this status; None for the final losses of a diverged run."""
     return None if status == DIVERGED and name in LAST else summary.get(name)
 
 
@@ -163,7 +165,9 @@ def figure_text(name: str, value: float | None, error: float | None = None) -> s
 
 
 def run_figure_text(run: Run, name: str) -> str:
-    """Return a figure of a run as text: an accuracy with its standard error, a diverged run's last loss in words."""
+    """Return a figure of a run as text: an accuracy has its standard error, and a diverged run's final loss is
+    a word.
+    """
     if run.status == DIVERGED and name in LAST:
         return DIVERGED
     return figure_text(name, run.summary.get(name), run.summary.get("accuracy_error") if name == "accuracy" else None)

@@ -22,7 +22,7 @@ class Holdings:
         return np.array([now.max(axis=0) for _, now in self.holdings()])
 
     def holdings(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield, for each rank, its rows of `memory`, and the bytes of each kind before and after them.
+        """Yield, for each rank, its rows of `memory`, and the bytes of each kind before and after each row.
 
         The bytes have the shape (rows + 1, len(HELD)).
         """

@@ -135,7 +135,9 @@ class Run(Holdings):
         return {name: column[some] for name, column in self.measures.items() if name != "quantity"}
 
     def course(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return (steps, values) of one quantity, each value the mean over the ranks that measured it in that step."""
+        """Return (steps, values) of one quantity. Each value is the mean over the ranks that measured the quantity in
+        that step.
+        """
         rows = self.measurements(quantity)
         steps, place = np.unique(rows["step"], return_inverse=True)
         return steps, np.bincount(place, rows["value"]) / np.bincount(place)

@@ -112,7 +112,7 @@ def write(run: Run, folder: Path) -> None:
 
 
 def header(path: Path) -> RunHeader:
-    """Read only run.json. Raise ValueError or OSError if that fails."""
+    """Return the content of run.json. Raise ValueError or OSError if it cannot be read."""
     file = path / "run.json"
     if file.stat().st_size > MAX_JSON:
         raise ValueError(f"run.json has {file.stat().st_size} bytes; at most {MAX_JSON} are read.")
@@ -120,7 +120,7 @@ def header(path: Path) -> RunHeader:
 
 
 def outcome(path: Path) -> RunOutcome:
-    """Read the part of a run folder that a table of many runs needs; any error means that it is damaged."""
+    """Return the part of a run folder that a table of many runs needs; any error means that the folder is damaged."""
     record = older.complete(header(path))
     experiment = Experiment.from_json(json.dumps(record.experiment))
     losses = read_table(path, "losses", TABLES["losses"]) if experiment.target_loss is not None else {}
@@ -128,7 +128,7 @@ def outcome(path: Path) -> RunOutcome:
 
 
 def read(path: Path) -> Run:
-    """Read all files of a run folder; any error means that they are damaged."""
+    """Return the run in a run folder, from all of its files; any error means that they are damaged."""
     record = older.complete(header(path))
     experiment = Experiment.from_json(json.dumps(record.experiment))
     tables: dict[str, Any] = {table: read_table(path, table, columns) for table, columns in TABLES.items()}

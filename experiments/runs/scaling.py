@@ -16,7 +16,9 @@ from workloads.budget import RECENT
 
 
 class Scaling(NamedTuple):
-    """Figures of one run, or the means over seeds; None where unknown, for example if the loss was not reached."""
+    """The figures of one run, or their means over seeds; None where unknown, for example if the loss was not
+    reached.
+    """
 
     step_seconds: float | None
     speed_up: float | None

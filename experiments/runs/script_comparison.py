@@ -87,7 +87,7 @@ def _common_rows(a: Values, b: Values) -> tuple[Values, Values]:
 
 
 def _differences(name: str, a: Values, b: Values) -> list[FirstDifference]:
-    """Return a list of where the values first differ, empty if they do not."""
+    """Return a list with the place where the values first differ; [] if they are equal."""
     x, y = np.asarray(a["value"], float), np.asarray(b["value"], float)
     rows = np.flatnonzero(x.view(np.int64) != y.view(np.int64))
     if not len(rows):
@@ -111,7 +111,7 @@ def printed_difference(a: ScriptRun, b: ScriptRun) -> tuple[int, str | None, str
 
 
 def longer_waits(a: ScriptRun, b: ScriptRun) -> list[WaitFor]:
-    """Return the waits that are longer in `b` than in `a`, with the extra time summed over ranks, largest first."""
+    """Return the waits that are longer in `b` than in `a`, with the extra time summed over ranks, the largest first."""
     before = {(wait.culprit, wait.what, wait.line): wait.seconds for wait in a.summary.waits}
     found = []
     for wait in b.summary.waits:

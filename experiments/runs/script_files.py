@@ -86,7 +86,7 @@ def write(run: ScriptRun, folder: Path) -> None:
 
 
 def header(path: Path) -> ScriptHeader:
-    """Read only script.json. Raise ValueError or OSError if that fails."""
+    """Return the content of script.json. Raise ValueError or OSError if it cannot be read."""
     size = (path / FILE).stat().st_size
     if size > run_files.MAX_JSON:
         raise ValueError(f"{FILE} has {size} bytes; at most {run_files.MAX_JSON} are read.")
@@ -94,7 +94,7 @@ def header(path: Path) -> ScriptHeader:
 
 
 def read(path: Path) -> ScriptRun:
-    """Read all files of a script's run folder; any error means they are damaged."""
+    """Return the run in a script's run folder, from all of its files; any error means that they are damaged."""
     record = header(path)
     source = (path / "script.py").read_bytes().decode()
     tables: dict[str, Any] = {table: read_table(path, table, columns) for table, columns in TABLES.items()}

@@ -27,7 +27,7 @@ def verdict(a: ScriptRun, b: ScriptRun) -> list[str]:
 
 
 def numbers(a: ScriptRun, b: ScriptRun) -> str:
-    """Return a sentence on whether both computed the same numbers or where these first differ."""
+    """Return a sentence on whether both runs computed the same numbers or, if not, where these first differ."""
     if a.trace.ranks != b.trace.ranks:
         return "the runs have different numbers of ranks, so losses and logged values are not compared rank by rank"
     found = compare_numbers(a, b)

@@ -41,7 +41,7 @@ def as_cached() -> Iterator[None]:
 
 @contextlib.contextmanager
 def under_way(root: Path) -> Iterator[Path]:
-    """Yield a new hidden folder below `root`, and remove it at the end if it still has that name.
+    """Yield a new hidden folder below `root`; at the end, remove the folder if it still has its hidden name.
 
     Leftovers of processes that have ended are removed as well. Raise OSError if `root` cannot be written to.
     """
@@ -133,7 +133,9 @@ def _begun(root: Path) -> tuple[Path, int | None]:
 
 
 def _lock(folder: Path, wait: bool) -> int | None:
-    """Return a descriptor that locks `folder`, or None where locking is impossible. Raise BlockingIOError if locked."""
+    """Return a descriptor that locks `folder`, or None where locking is impossible. Raise BlockingIOError if `folder`
+    is locked.
+    """
     if fcntl is None:
         return None
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -38,7 +38,7 @@ def differ_in_seed(experiments: Sequence[Experiment]) -> list[list[int]]:
 
 
 def with_seeds(experiment: Experiment, count: int) -> list[Experiment]:
-    """Return copies of the experiment with `count` seeds: its own first, then 0, 1, 2, ... except its own."""
+    """Return copies of the experiment with `count` seeds: its own first, then 0, 1, 2, ... without its own."""
     others = [seed for seed in range(count) if seed != experiment.seed]
     return [experiment, *(experiment.change(seed=seed) for seed in others[: count - 1])]
 

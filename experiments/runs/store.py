@@ -52,7 +52,9 @@ def save(run: Run | ScriptRun, root: str | Path) -> Path:
 
 
 def save_somewhere(run: Run | ScriptRun, root: str | Path) -> tuple[Path, str]:
-    """Save below `root` or, if that fails, in a new temporary folder. Return (folder, "" or a note on the failure)."""
+    """Save `run` below `root` or, if that fails, in a new temporary folder. Return (folder, "" or a note on the
+    failure).
+    """
     try:
         return save(run, root), ""
     except OSError as error:
@@ -71,7 +73,9 @@ def elsewhere() -> list[Path]:
 
 
 def move(folder: Path, root: str | Path) -> Path:
-    """Move a run from `elsewhere` to `root`; return its folder. Raise ValueError if damaged, OSError if that fails."""
+    """Move a run from `elsewhere` to `root` and return its folder. Raise ValueError if the run is damaged, OSError if
+    it cannot be stored.
+    """
     place = save(load_any(folder), root)
     shutil.rmtree(folder)
     with contextlib.suppress(OSError):  # another run may be in it
@@ -80,26 +84,32 @@ def move(folder: Path, root: str | Path) -> Path:
 
 
 def load(path: str | Path) -> Run:
-    """Read the run folder of an experiment. Raise ValueError if it is not one, is damaged, or has another version."""
+    """Return the run in an experiment's run folder. Raise ValueError if the folder is not one, is damaged, or has
+    another version.
+    """
     _refuse_script(Path(path))
     return _read(Path(path), "run.json", run_files.read)
 
 
 def outcome(path: str | Path) -> RunOutcome:
-    """Read what a table of many runs needs from a run folder. Raise ValueError if it is not one, or is damaged."""
+    """Return what a table of many runs needs from a run folder. Raise ValueError if the folder is not one, or is
+    damaged.
+    """
     _refuse_script(Path(path))
     return _read(Path(path), "run.json", run_files.outcome)
 
 
 def load_script(path: str | Path) -> ScriptRun:
-    """Read the run folder of a script. Raise ValueError if it is not one, is damaged, or has another version."""
+    """Return the run in a script's run folder. Raise ValueError if the folder is not one, is damaged, or has another
+    version.
+    """
     if _is_run(Path(path)) and not is_script(path):
         raise ValueError(f"{Path(path).name} is a run of an experiment, not of a script.")
     return _read(Path(path), script_files.FILE, script_files.read)
 
 
 def load_any(path: str | Path) -> Run | ScriptRun:
-    """Read a run folder. Raise ValueError if it is not one, is damaged, or has another version."""
+    """Return the run in a run folder. Raise ValueError if the folder is not one, is damaged, or has another version."""
     return load_script(path) if is_script(path) else load(path)
 
 
@@ -119,7 +129,7 @@ def _read(path: Path, file: str, read: Callable[[Path], AnyRun]) -> AnyRun:
 
 
 def header(path: str | Path) -> RunHeader | ScriptHeader:
-    """Read only the header of a run folder. Raise ValueError or OSError if that fails."""
+    """Return the header of a run folder. Raise ValueError or OSError if it cannot be read."""
     return script_files.header(Path(path)) if is_script(path) else run_files.header(Path(path))
 
 
@@ -129,7 +139,7 @@ def is_script(path: str | Path) -> bool:
 
 
 def experiment(path: str | Path) -> Experiment:
-    """Return only the experiment of a run folder. Raise ValueError if it cannot be read."""
+    """Return the experiment of a run folder, without reading the rest. Raise ValueError if it cannot be read."""
     _refuse_script(Path(path))
     try:
         return Experiment.from_json(json.dumps(run_files.header(Path(path)).experiment))
@@ -173,7 +183,7 @@ def recent(root: str | Path) -> list[Path]:
 
 
 def find_stored_run(one: Experiment | ScriptExperiment, code: str, root: str | Path) -> Path | None:
-    """Return where this run is stored, finished and complete; None if it is not, or is not repeatable."""
+    """Return where this run is stored, finished and complete; None if it is not stored, or is not repeatable."""
     if not one.is_repeatable:
         return None
     for place in _places(Path(root), name(one, code)):
@@ -203,7 +213,9 @@ def _refuse_script(path: Path) -> None:
 
 
 def _place(run: Run | ScriptRun, part: Path, root: Path) -> Path:
-    """Rename the finished folder to the first free name, unless the same run is already there."""
+    """Rename the finished folder to the first free name, unless the same run is already there; return the folder of the
+    run.
+    """
     base = name(run.experiment, str(run.environment.get("code", "unknown")))
     for place in _places(root, base):
         repeatable = run.experiment.is_repeatable

@@ -60,8 +60,8 @@ class FirstRun(NamedTuple):
 
 
 def take(files: Sequence[tuple[str, bytes]]) -> Path:
-    """Store the table in these files, (name, content) each, and return its file. Raise ValueError if they hold no
-    table.
+    """Store the table that `files`, pairs of (name, content), hold, and return the path of the stored file. Raise
+    ValueError if they hold no table.
     """
     name, content = files[0]
     packed = content[:2] == b"\x1f\x8b"

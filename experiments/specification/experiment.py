@@ -194,7 +194,9 @@ class Experiment(Knobs):
     @model_validator(mode="before")
     @classmethod
     def _begun(cls, values: Any) -> Any:
-        """Fill in the defaults of the algorithm and of a real cluster where they differ from the general ones."""
+        """Return the values, with the defaults of the algorithm and of a real cluster where these differ from the
+        general ones.
+        """
         if not isinstance(values, dict):
             return values
         named = {
@@ -207,7 +209,9 @@ class Experiment(Knobs):
     @field_validator("device", "network")
     @classmethod
     def _here(cls, text: str, info: ValidationInfo) -> str:
-        """Replace "here" by this machine's numbers, so that the experiment means the same elsewhere."""
+        """Return the setting, with "here" replaced by this machine's numbers, so that the experiment means the same
+        elsewhere.
+        """
         return this_machine.resolve_here(str(info.field_name), text)
 
     @model_validator(mode="after")
@@ -289,12 +293,12 @@ class Experiment(Knobs):
 
     @property
     def servers(self) -> int:
-        """Number of ranks that hold parameters but do not train; they come first."""
+        """The number of ranks that hold parameters but do not train; they come first."""
         return self.method.servers(self.knobs)
 
     @property
     def ranks(self) -> int:
-        """Number of all ranks, servers and workers."""
+        """The number of all ranks, servers and workers."""
         return self.servers + self.workers
 
     @property
@@ -312,12 +316,12 @@ class Experiment(Knobs):
 
     @property
     def files(self) -> list[str]:
-        """Settings that name files of the machine it runs on, which only that machine's owner may use."""
+        """The settings that name files of the machine it runs on, which only that machine's owner may use."""
         return [name for name in local(workloads.find(self.workload).Settings) if self.data[name]]
 
     @property
     def numbers(self) -> float:
-        """Approximate count of numbers in its data, before they are loaded (see `workloads.workload.DataKnobs`)."""
+        """The approximate count of numbers in its data, before they are loaded (see `workloads.workload.DataKnobs`)."""
         return workloads.find(self.workload).Settings(**self.data).numbers
 
     @property
@@ -337,7 +341,9 @@ class Experiment(Knobs):
         return {**own, **dict(nested)}
 
     def _idle(self) -> dict[str, Any]:
-        """Return those of its own fields that have no effect with the others, such as a loss scale in float32."""
+        """Return those of the experiment's own fields that have no effect with the others, such as a loss scale in
+        float32.
+        """
         kind = type(self)
         values = {name: getattr(self, name) for name in kind.model_fields}
         return {name: value for name, value in values.items() if not in_force(kind, name, values)}
@@ -369,7 +375,8 @@ class Experiment(Knobs):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Experiment:
-        """Build an experiment from flat names ("workers", "period", "noise"). Raise ValueError if it is invalid.
+        """Return the experiment with these values, by flat name ("workers", "period", "noise"). Raise ValueError if it
+        is invalid.
 
         Values that have no effect with the others, such as a momentum with plain SGD, are left at their defaults.
         Values may be text, as in links and command lines: an empty one is None where that is allowed.
@@ -443,7 +450,8 @@ class Experiment(Knobs):
 
     @classmethod
     def from_query(cls, query: str) -> Experiment:
-        """Parse a URL or its query. Raise ValueError if it is damaged, hostile or from another version.
+        """Return the experiment of a URL or its query. Raise ValueError if the text is damaged, hostile or from another
+        version.
 
         Parameters of the workbench other than the experiment (PAGE) are ignored.
         """
@@ -483,8 +491,8 @@ class Experiment(Knobs):
 
     @classmethod
     def from_json(cls, text: str, idle: bool = True) -> Experiment:
-        """Parse JSON text. Raise ValueError if it is invalid or, unless `idle`, if a value that is not the default has
-        no effect. Stored runs may have such values, since defaults change.
+        """Return the experiment of a JSON text. Raise ValueError if it is invalid or, unless `idle`, if a value that is
+        not the default has no effect. Stored runs may have such values, since defaults change.
         """
         try:
             values = json.loads(text)
@@ -551,7 +559,7 @@ def coding_settings(compression: str) -> type[Knobs]:
 
 
 def _effective(made: Knobs, start: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the values of these knobs as in JSON; a knob that has no effect has its default."""
+    """Return the values of these knobs as in JSON, with a knob at its default if it has no effect."""
     kind, values = type(made), made.model_dump(mode="json")
     defaults = kind(**(start or {})).model_dump(mode="json")
     return {n: value if in_force(kind, n, values) else defaults[n] for n, value in values.items()}

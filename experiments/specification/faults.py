@@ -29,7 +29,9 @@ class FaultSetting:
 
     @classmethod
     def read(cls, text: str) -> FaultSetting:
-        """Parse a text, or "none", for any number of ranks. Raise ValueError if it is invalid."""
+        """Return the setting that a text, or "none", stands for, with any number of ranks. Raise ValueError if the text
+        is invalid.
+        """
         text = "" if text == "none" else text
         return cls(text, cls.parse(text, math.inf))
 

@@ -76,7 +76,7 @@ def trusted_fit() -> Fit | None:
 
 
 def save(fit: Fit) -> Path:
-    """Replace the stored fit by `fit`, atomically. Raise OSError if that is impossible."""
+    """Replace the stored fit by `fit`, atomically, and return the file. Raise OSError if that is impossible."""
     path = place()
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".here-", delete=False) as part:

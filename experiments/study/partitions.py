@@ -74,7 +74,7 @@ def profile_model(experiment: Experiment, passes: Iterable | None) -> Profile:
 
 
 def read_profile(path: str) -> Profile:
-    """Read a profile from a file. Raise ValueError if it is not a profile, or not one that can be partitioned."""
+    """Return the profile in a file. Raise ValueError if it is not a profile, or not one that can be partitioned."""
     try:
         profile = load(path)
     except OSError as error:
@@ -91,7 +91,7 @@ def read_profile(path: str) -> Profile:
 
 
 def read_text(text: str) -> Profile:
-    """Read a profile from text in the format of a profile file. Raise ValueError if it is not one."""
+    """Return the profile in a text, whose format is that of a profile file. Raise ValueError if it is not one."""
     profile = read(text.strip().splitlines())
     if not any(profile.times):
         raise ValueError(
@@ -103,7 +103,7 @@ def read_text(text: str) -> Profile:
 
 
 def profile_text(profile: Profile) -> str:
-    """Return a profile as text that `read_text` reads, to three digits."""
+    """Return a profile, to three digits, as text that `read_text` can read."""
     rows = zip(profile.layers, *(getattr(profile, name) for name in NUMBERS), strict=True)
     lines = [",".join([layer, *(f"{number:.3g}" for number in numbers)]) for layer, *numbers in rows]
     return "\n".join([",".join(("layer", *NUMBERS)), *lines])
@@ -141,7 +141,9 @@ def stage_costs(profile: Profile, plan: Partition, study: Study) -> str:
 
 
 def read_levels(workers: str, bandwidth: str) -> Levels:
-    """Parse a machine's levels from "2,3" and "NVLink,10GbE". Raise ValueError if they are invalid or do not match."""
+    """Return a machine's levels, given as "2,3" and "NVLink,10GbE". Raise ValueError if these are invalid or do not
+    match.
+    """
     counts, rates = read_counts("workers", workers), [_read_rate(text) for text in bandwidth.split(",")]
     if len(counts) != len(rates):
         raise ValueError(
@@ -152,7 +154,9 @@ def read_levels(workers: str, bandwidth: str) -> Levels:
 
 
 def read_counts(name: str, text: str) -> list[int]:
-    """Parse whole numbers separated by commas: "2,3". Raise ValueError, naming `name`, if the text is anything else."""
+    """Return the whole numbers in a text such as "2,3". Raise ValueError, naming `name`, if the text is
+    anything else.
+    """
     if not re.fullmatch(r"\d{1,6}(,\d{1,6})*", text):
         raise ValueError(f"{name} is {text[:60]!r}; write whole numbers separated by commas, for example 4 or 2,3.")
     return [int(number) for number in text.split(",")]

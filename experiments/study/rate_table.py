@@ -53,7 +53,7 @@ class Beginning:
 def lines(
     pair: tuple[str, str], names: Sequence[str], jobs: int, tell: Callable[[str], None], address: str = ""
 ) -> Iterator[tuple[str, Rate]]:
-    """Yield (algorithm, line of the table) as searches end, for each algorithm that can run on the workload.
+    """Yield (algorithm, its line of the table) for each algorithm that can run on the workload, as the searches end.
 
     Searches run in `jobs` processes of this machine, or on the Dask cluster at `address`.
     """
@@ -144,7 +144,7 @@ def fewer(experiment: Experiment) -> list[Experiment]:
 
 
 def more(experiment: Experiment) -> list[Experiment]:
-    """Return the experiment with 6, 8 and 16 workers or, if 16 cannot run, with every number above 4 that can."""
+    """Return the experiment with 6, 8 and 16 workers. If 16 cannot run, use every number above 4 that can."""
     most = with_workers(experiment, MORE[-1:])
     return [*with_workers(experiment, MORE[:-1]), *most] if most else with_workers(experiment, range(FEW + 1, MORE[-1]))
 

@@ -47,7 +47,7 @@ def nearest(rate: float) -> int:
 
 @dataclass
 class Search:
-    """A search, running or finished. `losses` are by rung and then by seed; infinite where a run did not finish.
+    """A search, running or finished. `losses` are by rung, then by seed, and infinite where a run did not finish.
 
     No run is made twice, and with a folder `root`, where runs are stored, none that an earlier search made.
     """
@@ -75,7 +75,9 @@ class Search:
         return sum(done[seed] for seed in seeds) / len(seeds)
 
     def climb(self, number: int, stride: int, seeds: Sequence[int] | None = None) -> int:
-        """Return the rung, climbing from `number`, at which neither a stride up nor a stride down lowers the loss."""
+        """Return the rung, found by climbing from `number`, at which neither a stride up nor a stride down lowers the
+        loss.
+        """
         while True:
             around = [n for n in (number, number - stride, number + stride) if LOWEST <= n <= HIGHEST]
             best = min(around, key=lambda n: self.loss(n, seeds))
@@ -164,7 +166,9 @@ def job_spec(experiment: Experiment) -> JobSpec:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-    """Search, and return the folder of the result. Raise ValueError if the experiment cannot run or always diverges."""
+    """Search for the best rate and return the folder of the result. Raise ValueError if the experiment cannot run or
+    always diverges.
+    """
     experiment = Experiment.of(values["experiment"])
     check(experiment)
     done = itertools.count(1)

@@ -114,7 +114,9 @@ class Plan(Knobs):
 
     @classmethod
     def of(cls, **values: Any) -> Plan:
-        """Build a plan, without settings that its schedule does not use. Raise ValueError if the plan is impossible."""
+        """Return a plan, without settings that its schedule does not use. Raise ValueError if the plan is
+        impossible.
+        """
         plan = make(cls, values, "the schedule")
         if plan.schedule not in NAMES:
             raise ValueError(f"there is no schedule {plan.schedule[:60]!r}; choose one of {', '.join(NAMES)}.")
@@ -262,7 +264,9 @@ def size(plan: Plan) -> int:
 
 
 def study(plan: Plan) -> Study:
-    """Time, measure and explain a plan. Raise ValueError if it deadlocks."""
+    """Return the Study of a plan: its times, figures and explanations. Raise ValueError if it deadlocks or takes no
+    time.
+    """
     size(plan)
     lists = read_own(plan.own) if plan.schedule == OWN else schedules.lists(
         plan.schedule, plan.ranks, plan.chunks, **_arguments(plan)
@@ -271,7 +275,8 @@ def study(plan: Plan) -> Study:
 
 
 def time_schedule(plan: Plan, lists: Sequence[Sequence[Op]], stages: int = 0) -> Study:
-    """Time, measure and explain `lists`, the ops of each rank, at the plan's costs. Raise ValueError if they deadlock.
+    """Return the Study of `lists`, the ops of each rank, at the plan's costs. Raise ValueError if they deadlock or take
+    no time.
 
     The model has `stages` stages; by default, as many as the ops mention.
     """
@@ -352,7 +357,9 @@ _COST = re.compile(rf"(\d{{0,6}})([{KINDS}](?:\+[{KINDS}])*)(\d{{0,6}})=(\S+)", 
 
 
 def read_costs(text: str) -> dict[Any, float]:
-    """Parse "2F=3 2F0=5 F+B=2.5" into costs for `schedule_timing.simulate`. Raise ValueError if the text is invalid."""
+    """Return the costs in a text such as "2F=3 2F0=5 F+B=2.5", for `schedule_timing.simulate`. Raise ValueError if the
+    text is invalid.
+    """
     costs: dict[Any, float] = {}
     for word in text.replace(",", " ").split():
         match = _COST.fullmatch(word)
@@ -372,7 +379,7 @@ def read_costs(text: str) -> dict[Any, float]:
 
 
 def _plain(text: str) -> str:
-    """Return a table of torch.distributed.pipelining (`_dump_csv`) as a schedule's text; other text as it is.
+    """Return a table of torch.distributed.pipelining (`_dump_csv`) as a schedule's text, and other text unchanged.
 
     In the table, idle slots are empty cells, and ops done together are written (1F3;1B0)OVERLAP_F_B.
     """
@@ -380,7 +387,9 @@ def _plain(text: str) -> str:
 
 
 def read_own(text: str) -> list[list[Op]]:
-    """Parse a schedule, a line for each rank. Raise ValueError, usually a ScheduleError, if it is invalid."""
+    """Return the ops of each rank in a schedule's text, a line for each rank. Raise ValueError, usually a
+    ScheduleError, if it is invalid.
+    """
     lines = text.strip().splitlines()
     words = [word for line in lines for word in re.split(r"[\s+]+", line) if word]
     if not words:

@@ -69,7 +69,7 @@ def sweep(
     stop: Any = None,
     **axes: Iterable[Any],
 ) -> list[Run]:
-    """Run every combination: `sweep(easgd, workers=(1, 2, 4), period=(1, 10))` makes six runs.
+    """Return the runs of every combination: `sweep(easgd, workers=(1, 2, 4), period=(1, 10))` makes six runs.
 
     `on_progress(number, count, progress)` is called during each run. After `stop`, return the runs done so far, the
     last of them "cancelled".
@@ -95,7 +95,7 @@ def stored_sweep(
     stop: Any = None,
     pool: Pool | None = None,
 ) -> Iterator[Ended]:
-    """Yield the runs of a grid as they end, each stored below `root`; those that are stored already come first.
+    """Yield the runs of a grid as they end, each stored below `root`. Runs that are stored already come first.
 
     The others run one after the other, or several at a time in the `pool`, and only they count for `on_progress`. After
     `stop` no more begin, and those under way are yielded with what they recorded.
@@ -120,7 +120,7 @@ def _in_pool(
     on_progress: OnProgress | None,
     stop: Any,
 ) -> Iterator[Ended]:
-    """Yield these runs as they end in the pool. Raise ValueError if one could not run at all."""
+    """Yield these runs as they end in the pool. Raise ValueError if one of them could not run at all."""
     waiting, ended, stopped = [*missing], 0, False
     running: dict[int, str] = {}  # place -> job
     while waiting or running:

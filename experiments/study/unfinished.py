@@ -53,7 +53,7 @@ def _stages(text: str) -> int:
 
 
 def possible(lists: Sequence[Sequence[Op]], stages: int) -> list[list[Op]]:
-    """Return each rank's ops up to the first that can never run, or that has already run."""
+    """Return each rank's ops up to the first op that can never run or has already run."""
     reached = [0] * len(lists)
     done: set[tuple] = set()
     going = True

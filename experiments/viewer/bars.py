@@ -48,7 +48,9 @@ class Bars:
 
 
 def shares(shown: Sequence[AnyShown]) -> Bars:
-    """Return the time shares of each rank of the first run, in percent; a ghost's are drawn behind them."""
+    """Return the shares of each rank's time in the first run, in percent; the shares of a ghost are drawn
+    behind them.
+    """
     run = shown[0].run
     names, parts = _shares(run)
     behind = None
@@ -161,6 +163,6 @@ def _share(value: float, bars: Bars) -> str:
 
 
 def _step(rough: float) -> float:
-    """Return the next 1, 2, 2.5 or 5 times a power of ten."""
+    """Return the next number that is 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** np.floor(np.log10(rough))
     return next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * 0.999)

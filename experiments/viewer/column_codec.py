@@ -106,7 +106,9 @@ def _index(count: int) -> str:
 
 
 def _thinned(spans: dict[str, np.ndarray], trace: Trace, limit: int) -> dict[str, np.ndarray]:
-    """Merge the spans of a lane that start in the same cell of time; there are at most `limit` (lane, cell) pairs."""
+    """Return the spans, with those of a lane that start in the same cell of time merged; there are at most `limit`
+    (lane, cell) pairs.
+    """
     cells = max(1, limit // trace.ranks)
     width = max(float(spans["start"].max()), 1e-12) / cells
     cell = np.minimum((spans["start"] / width).astype("i8"), cells - 1) + spans["rank"].astype("i8") * cells

@@ -103,7 +103,7 @@ def measurements(run: Run, quantity: str) -> Line:
 
 
 def thin(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return at most `points` of the points: the lowest and the highest of each cell, so that no peak is lost."""
+    """Return at most `points` of the points: the lowest and the highest in each cell of x, so that no peak is lost."""
     if len(x) <= points:
         return x, y
     edges = np.linspace(0, len(x), points // 2 + 1).astype(int)
@@ -117,7 +117,7 @@ def thin(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndar
 
 
 def _steps(run: Run) -> int:
-    """Return the number of steps of the worker with the most."""
+    """Return the number of steps of the worker with the most steps."""
     return int(run.losses["step"].max(initial=-1)) + 1
 
 

@@ -19,7 +19,7 @@ ORDER = (KINDS[0], COMPRESS, *KINDS[1:])
 
 
 def compresses(labels: Sequence[str]) -> np.ndarray:
-    """Return a mask of the labels of a trace: those of kernels that compress or restore what is sent."""
+    """Return a mask of the labels of a trace, True for those of kernels that compress or restore what is sent."""
     family = OWN | BORROWED if OWN.intersection(labels) else set()
     return np.array([label in family for label in labels], bool)
 
@@ -35,7 +35,7 @@ def is_compressing(trace: Trace) -> np.ndarray:
 
 
 def busy(trace: Trace) -> dict[str, np.ndarray]:
-    """Return the seconds of each rank by kind, each (ranks,); COMPRESS only if something is compressed."""
+    """Return the seconds that each rank spent, by kind, (ranks,) each; COMPRESS only if something is compressed."""
     table = dict(zip(KINDS, trace.busy().T, strict=True))
     mine = is_compressing(trace)
     if not mine.any():

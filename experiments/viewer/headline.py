@@ -46,7 +46,8 @@ def _who(run: Run, name: str) -> str:
 
 
 def _rest(run: Run, name: str, waits: float) -> str:
-    """Return the clause that says ranks do not wait, if the sentence gives no share of waiting; "" for a failed run.
+    """Return the clause that says that ranks do not wait, if the sentence gives no share of waiting; "" for a failed
+    run.
 
     A rank that never waits for another still spends time on messages, which counts as communication. The ranks of a
     failed run may wait forever.

@@ -29,7 +29,9 @@ def slowed_lanes(run: Run) -> dict[int, float]:
 
 
 def group_ranks(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
-    """Return the table with neighbouring ranks of one role summed, at most RANKS rows (and columns), and names."""
+    """Return the table with neighbouring ranks of one role summed, so that it has at most RANKS rows (and columns), and
+    the names of the rows.
+    """
     some = groups(names, RANKS)
     starts = [one.start for one in some]
     table = np.add.reduceat(table, starts, axis=0)

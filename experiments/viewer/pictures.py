@@ -126,7 +126,7 @@ class Finish(NamedTuple):
 
 @dataclass(frozen=True)
 class Picture:
-    """Series over two axes, and the height in px; a picture that is `growing` marks its current end.
+    """A picture: series over two axes, and its height in px. A picture that is `growing` marks its current end.
 
     Pictures of a page with the same `together`, unless it is "", zoom together.
     """
@@ -322,7 +322,7 @@ def _up(series: list[Series], log: bool) -> Axis:
 
 
 def _span(series: list[Series], far: float = np.inf) -> tuple[float, float]:
-    """Return the limits of a linear axis, which contains 0 and reaches at most `far` times a line's first value."""
+    """Return the limits of a linear axis. It contains 0, and reaches at most `far` times a line's first value."""
     known = list(filter(None, (_top(one.y, far=far) for one in series if not one.faint)))
     low, high = min([0.0, *(low for low, _ in known)]), max((high for _, high in known), default=1.0)
     return (low, high * 1.08) if high > low else (low, low + 1.0)

@@ -67,7 +67,9 @@ def curve_frame(run: ScriptRun, name: str, picture: Picture) -> bytes:
 
 
 def waits_table(run: ScriptRun) -> dict[str, np.ndarray]:
-    """Return a table of all waits: rank, the rank it waits for, in what, at which line, start and end (s)."""
+    """Return a table of all waits: the rank, the rank it waits for, the operation, the line of the script, start and
+    end (s).
+    """
     names = ("rank", "waits_for", "in", "line", "start", "end")
     return {name: np.array([wait[number] for wait in run.waits], object) for number, name in enumerate(names)}
 

@@ -85,7 +85,7 @@ def end_times(run: Run) -> list[float | None]:
 
 
 def aftermath(run: Run, names: list[str]) -> Trace:
-    """Return the trace of a run with what follows its end: ranks that wait forever for one that was lost.
+    """Return the trace of a run with what follows its end: the spans of ranks that wait forever for a lost rank.
 
     Each of them, and the lost rank, gets one more span, which lasts a typical step beyond the end of the run.
     """

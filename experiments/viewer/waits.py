@@ -80,7 +80,8 @@ def add_causes(trace: Trace, causes: Causes) -> Trace:
 
 
 def _fills(trace: Trace, message: np.ndarray) -> np.ndarray:
-    """Return a mask of the waits while a pipeline fills: a rank waits for its first input from one that has computed.
+    """Return a mask of the waits while a pipeline fills: a rank waits for its first input from a rank that has
+    computed.
 
     The network causes part of such a wait, and the ranks that the input came through cause the rest. The reader only
     needs to know that the pipeline is filling.

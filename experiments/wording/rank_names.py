@@ -37,6 +37,8 @@ def training_role(experiment: Experiment | ScriptExperiment, ranks: int) -> str:
 
 
 def common_role(names: Sequence[str]) -> str:
-    """Return the word for any of the ranks with these names: "worker" if that is the role of all, otherwise "rank"."""
+    """Return the word for any of the ranks with these names: their role, "worker", if all have the same, otherwise
+    "rank".
+    """
     roles = {name.rsplit(maxsplit=1)[0] for name in names}
     return roles.pop() if len(roles) == 1 else "rank"

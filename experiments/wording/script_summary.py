@@ -85,7 +85,7 @@ def _logged(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def share_of_time(summary: Summary) -> str:
-    """Return what ranks spend their time on: "computing 40.1 %, waiting 59.9 % of the whole run on average"; or ""."""
+    """Return what ranks spend their time on, "computing 40.1 %, waiting 59.9 % of the whole run on average", or ""."""
     kinds = {"computing": summary.compute, "communicating": summary.communicate, "waiting": summary.wait}
     kinds["idle or blocked"] = summary.idle
     total = summary.seconds or 1.0
@@ -104,7 +104,9 @@ def _longest_work(summary: Summary) -> str:
 
 
 def _waiting(summary: Summary) -> list[tuple[str, str]]:
-    """Return lines on who waits most, and for whom ranks wait, in what and at which line of the script."""
+    """Return lines on who waits most, and on whom ranks wait for, in which operation and at which line of the
+    script.
+    """
     if summary.waiting_share < WORTH:
         return []
     most, counted = int(summary.wait.argmax()), sum(wait.seconds for wait in summary.waits)

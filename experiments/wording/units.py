@@ -28,7 +28,8 @@ def plus_minus(value: float, error: float | None, alone: Callable[[float], str],
 
 
 def common_decimals(errors: Iterable[float | None]) -> int | None:
-    """Return the fewest decimals that give each error a significant digit, and one error two; None without errors.
+    """Return the fewest decimals that give each error a significant digit, and one error two; None if there are no
+    errors.
 
     >>> common_decimals([1.02, 0.98])
     1
@@ -131,7 +132,9 @@ def about(value: float) -> str:
 
 
 def percent(value: float, error: float | None = None, decimals: int | None = None) -> str:
-    """Return a fraction as a percentage: 0.9306 is "93.1 %"; with `decimals`, value and error have that many."""
+    """Return a fraction as a percentage: 0.9306 is "93.1 %". With `decimals`, the value and its error have that
+    many.
+    """
     if not math.isfinite(value):
         return "-"
     return f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format, decimals)} %"

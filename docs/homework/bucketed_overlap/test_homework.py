@@ -107,7 +107,7 @@ class Hidden:
 
 @pytest.fixture
 def hidden(monkeypatch):
-    """Hide the result of an asynchronous all_reduce until somebody waits for it."""
+    """Return the work of an asynchronous all_reduce, with its result hidden until somebody waits for it."""
     real = dist.all_reduce
 
     def all_reduce(tensor, op=dist.ReduceOp.SUM, group=None, async_op=False):

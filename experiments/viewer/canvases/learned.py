@@ -66,7 +66,7 @@ def learning(run: Run) -> Learned | None:
 
 
 def _noun(run: Run) -> str:
-    """Return the plural noun for the held-out samples of a run."""
+    """Return the plural noun for a run's held-out samples."""
     if run.experiment.workload in ("digits", "mnist"):
         return "digits"
     return {"images": "images", "text": "characters", "points": "points"}.get(

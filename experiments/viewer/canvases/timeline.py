@@ -113,8 +113,8 @@ def trace_frame(
     learned: Learned | None = None,
     touches: Callable[[Trace, int, float], Touch] | None = None,
 ) -> bytes:
-    """Pack any trace as a frame for the timeline canvas. `lanes` are the names of its lanes; `clickable` makes them
-    buttons.
+    """Return any trace packed as a frame for the timeline canvas. `lanes` are the names of its lanes; `clickable` makes
+    them buttons.
 
     `until` (s) is the minimum end of the time axis, so that two timelines can share it. `opening` is the initial window
     (s; default: the first steps); `flags` mark events, `chips` are links to windows. With `play` it starts to play,
@@ -212,7 +212,7 @@ def describe(run: Run | ScriptRun) -> str:
 
 
 def shares(run: Run | ScriptRun) -> str:
-    """Return a sentence on how the ranks other than servers spent their time, or "" if they spent none."""
+    """Return a sentence on how the ranks other than servers spent their time; "" if they spent no time."""
     busy = {kind: float(seconds[run.experiment.servers :].sum()) for kind, seconds in doing.busy(run.trace).items()}
     if isinstance(run, ScriptRun):
         busy[KINDS[IDLE]] = float(run.summary.idle.sum())  # the end included
