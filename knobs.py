@@ -55,7 +55,9 @@ class Knobs(BaseModel):
     @field_validator("*")
     @classmethod
     def _harmless(cls, value: Any, info: ValidationInfo) -> Any:
-        """Reject text that would break a message into lines or control the terminal."""
+        """Return the value. Raise ValueError if it is text that would break a message into lines or control the
+        terminal.
+        """
         if not isinstance(value, str) or value.isprintable():
             return value
         extra = cls.model_fields[info.field_name].json_schema_extra or {}
@@ -81,7 +83,7 @@ def knob(
     unless: Mapping[str, Sequence] | None = None,
     **bounds: Any,
 ) -> Any:
-    """Declare one setting.
+    """Return the declaration of one setting.
 
     `help` is one line. `unit` is what the number counts: "steps", "s", "bytes", or "" for a pure number. `none` says
     what None means ("no limit"). `example` is a value of a text knob ("2:3"), shown at the end of the help.
@@ -131,7 +133,8 @@ def in_force(kind: type[Knobs], name: str, values: Mapping[str, Any]) -> bool:
 
 
 def condition(kind: type[Knobs], name: str, spell: Callable[[str], str] = str) -> str:
-    """Describe when knob `name` of `kind` has an effect: "with update momentum or nesterov"; "" if it always has.
+    """Return when knob `name` of `kind` has an effect, in words: "with update momentum or nesterov"; "" if it always
+    has.
 
     `spell` maps the other knobs' names to what the reader calls them.
     """
@@ -271,7 +274,7 @@ def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Map
 
 
 def allowed_values(kind: type[BaseModel], name: str) -> str:
-    """Describe the values that knob `name` accepts: "1 to 1000 steps", "0 to below 1", "ring, tree or fast"."""
+    """Return the values that knob `name` accepts, in words: "1 to 1000 steps", "0 to below 1", "ring, tree or fast"."""
     schema = kind.model_json_schema()["properties"][name]
     options = schema.get("enum") or [o["const"] for o in schema.get("anyOf", []) if "const" in o]
     if options:

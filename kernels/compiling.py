@@ -1,4 +1,4 @@
-"""Compiling: count the time Numba spends compiling kernels that it did not find on disk, and notify listeners.
+"""Compiling: count the time that Numba spends compiling kernels which it did not find on disk, and notify listeners.
 
 A kernel is compiled at its first call and then cached on disk, so this happens in the first runs after an installation,
 and again in the first run that uses another kernel.

@@ -73,7 +73,9 @@ class Backend:
         return self._ready[deferred]
 
     def compile(self, deferred: Deferred) -> Any:
-        """Compile a kernel, which is cached on disk, or a device function, which becomes part of its callers."""
+        """Return a compiled kernel, which is cached on disk, or a device function, which becomes part of its
+        callers.
+        """
         if deferred.device:
             return self.cuda.jit(self.bind(deferred.py_func), device=True)
         from kernels.compiled import until_changed

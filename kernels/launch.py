@@ -16,7 +16,7 @@ MAX_BLOCKS = 4096
 
 
 def elementwise(function: Callable) -> Callable:
-    """Compile a kernel that computes each element independently, and return the function that launches it.
+    """Return a function that launches the kernel `function`, which computes each element independently.
 
     The returned function raises ValueError if its arrays differ in shape.
     """

@@ -213,7 +213,7 @@ class Simulator(Backend):
         self.tell(frame, does, memory, cell)
 
     def tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
-        """Report an access or a wait. Does nothing here; `kernels/watching.py` overrides it."""
+        """Do nothing; `kernels/watching.py` overrides this to report an access or a wait."""
 
 
 def _places(extent: Dim3) -> list[Dim3]:

@@ -163,7 +163,7 @@ class Chapter:
         only: Collection[str] | None = None,
         imap: Callable[[Callable, Iterable], Iterable] | None = None,
     ) -> Golden:
-        """Run and record figures and quiz items; call `log` with the name of each.
+        """Return the recorded results of figures and quiz items, computed now; call `log` with the name of each.
 
         They run in this process or, for figures, through `imap`, which may call a function in other processes.
 
@@ -216,12 +216,14 @@ def _minutes(text: str) -> int:
 
 
 def rerun(name: str, log: Callable[[str], None] | None = None) -> golden.RecordedFigure:
-    """Run the figure with this full name; call `log` with its name and the number of each run."""
+    """Return the recorded results of the figure with this full name, run now; call `log` with its name and the number
+    of each run.
+    """
     return run_figure(name, lessons.find(name), lambda n: log(f"{name}, run {n}") if log else None)
 
 
 def run_figure(name: str, figure, on_run: Callable[[int], None] = lambda _: None) -> golden.RecordedFigure:
-    """Run a figure's experiments in this process with all seeds, and record the results.
+    """Return the recorded results of a figure, whose experiments are run in this process with all seeds.
 
     Calls `on_run` with the number of runs started so far.
     """

@@ -133,6 +133,8 @@ def _question(
 
 
 def _said(value: float, unit: str) -> str:
-    """Return a number with two digits; a third would reveal which one was measured rather than taken from a formula."""
+    """Return a number with two digits; a third would reveal which numbers were measured and which come from a
+    formula.
+    """
     two = float(units.number(value, 2))
     return f"{f'{two:,.0f}' if abs(two) >= 100 else units.number(two, 2)} {unit}".strip()

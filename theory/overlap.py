@@ -182,7 +182,7 @@ def steps(p: StepCosts, number: int, *, delay: int = 0, urgent: bool = False, mo
 
 
 def cut(size: float, most: float) -> list[float]:
-    """Cut `size` into slices of `most` and a remainder."""
+    """Return slices of `most` that add up to `size`, with the remainder last."""
     whole = int(size // most) if size > most else 0
     rest = size - whole * most if whole else size
     return [most] * whole + [rest] * (rest > 0 or not whole)

@@ -105,7 +105,9 @@ def partition_step(
         return (chunks - 1) * max(plan.slowest, rest) + plan.total + max(rest, plan.exposed)
 
     def search(bound, width):
-        """Return undominated plans of all layers, shorter than `bound`, keeping the best `width` at every step."""
+        """Return the undominated plans for all layers that are shorter than `bound`, by a beam search that keeps the
+        `width` best at every step.
+        """
         best: dict[tuple[int, int], list[PartialPlan]] = {(layers, 0): [PartialPlan()]}
         for first in reversed(range(layers)):
             for used in range(1, workers if first else workers + 1):

@@ -112,7 +112,7 @@ def link(
 
 
 def flat(stages: Sequence[PlannedStage], replicas: int = 1) -> tuple[PlannedStage, ...]:
-    """Flatten a hierarchy to stages of single workers. Replicating a machine replicates all the stages inside it."""
+    """Return a hierarchy as stages of single workers. Replicating a machine replicates all the stages inside it."""
     found: list[PlannedStage] = []
     for stage in stages:
         each = replicas * stage.replicas
@@ -121,7 +121,7 @@ def flat(stages: Sequence[PlannedStage], replicas: int = 1) -> tuple[PlannedStag
 
 
 def _costs(profile: Profile, inside, bandwidth: float, form: str, width: int, compression: float | None):
-    """Return stage(i, j, m), only(i, j, m) and the cost of each link, for one level.
+    """Return the functions stage(i, j, m) and only(i, j, m), and the cost of each link, for one level.
 
     The first is the cost of the layers i..j on m workers, the second the same if they are the only stage. `inside` has
     the times of the layers i..j on a worker of this level, which consists of `width` workers of the level below.
@@ -166,7 +166,7 @@ def _solve(stage, only, links, workers, starts, fewer) -> dict[tuple[int, int, i
 
 
 def _stages(tables: Sequence[dict], workers: Sequence[int], first: int, last: int) -> tuple[PlannedStage, ...]:
-    """Trace back the stages of the layers first..last on the highest of these levels, starting with the last stage."""
+    """Return the stages of the layers first..last on the highest of these levels, traced back from the last stage."""
     if not tables:
         return ()
     stages, m = [], workers[-1]

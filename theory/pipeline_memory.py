@@ -35,7 +35,9 @@ def in_flight(lists: Iterable[Iterable[Op]]) -> list[int]:
 
 
 def in_flight_until_weights(lists: Iterable[Iterable[Op]]) -> list[int]:
-    """Return `in_flight` if a micro-batch is held until both gradients are computed: F adds one, B or W removes it."""
+    """Return what `in_flight` does, but for micro-batches held until both gradients are computed: F adds one, B or W
+    removes it.
+    """
     return [_peak((op.kind == "F") - (op.kind in "BW") for op in ops) for ops in lists]
 
 

@@ -60,7 +60,7 @@ class Profile:
 
 
 def load(path: str | PathLike) -> Profile:
-    """Read the profile in the file at `path`; see `read`."""
+    """Return the profile in the file at `path`; see `read`."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         return read(file)
 
@@ -74,7 +74,7 @@ def save(profile: Profile, path: str | PathLike) -> None:
 
 
 def read(lines: Iterable[str]) -> Profile:
-    """Read a profile from the lines of a CSV table or of PipeDream's graph.txt.
+    """Return the profile in the lines of a CSV table or of PipeDream's graph.txt.
 
     Raise ValueError if a column or an entry is missing, an entry is not a number, or the graph is not a chain.
     """

@@ -14,7 +14,9 @@ from workloads.layers import Dense, Layer, Residual
 
 
 class DensePass:
-    """The pass through `layers`. by_layer(w, x, target) returns the same (loss, g), computed layer by layer."""
+    """A function of (w, x, target) that returns (loss, g) from one compiled pass through `layers`. `by_layer` computes
+    the same, layer by layer.
+    """
 
     def __init__(self, layers: Sequence[Dense | Residual], by_layer: Callable):
         self.by_layer = by_layer

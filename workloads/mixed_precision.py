@@ -140,6 +140,8 @@ def is_short(x) -> bool:
 
 
 def extents_in_16_bits(nest: Any) -> dict[int, int]:
-    """Return what `kernels.arrays.extents` does, with two bytes for each number that hardware would keep in 16 bits."""
+    """Return what `kernels.arrays.extents` returns, but with two bytes for each number that hardware would keep in 16
+    bits.
+    """
     whole, short = extents(nest), extents([x for x in arrays_in(nest) if is_short(x)])
     return {address: nbytes // 2 if address in short else nbytes for address, nbytes in whole.items()}

@@ -49,7 +49,7 @@ class ModelKnobs(DataKnobs):
 
 
 def sizes(text: str) -> list[int]:
-    """Parse layer sizes such as "128,128". Raise ValueError for other text."""
+    """Return the layer sizes in a text such as "128,128". Raise ValueError for other text."""
     text = text.replace(" ", "")
     if not text:
         return []

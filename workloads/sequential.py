@@ -149,7 +149,8 @@ class Sequential:
         return loss, self.backward(w, saved, dy)[1]
 
     def _by_segment(self, w, x, target) -> tuple:
-        """Return what `_by_layer` does, to the bit, and keep only the input of each segment until its backward pass.
+        """Return what `_by_layer` returns, bit for bit, but keep only the input of each segment until its backward
+        pass.
 
         A segment's forward pass is repeated then, except for the last one.
         Source: Chen et al., arXiv:1604.06174, 2016.
@@ -249,7 +250,7 @@ class Sequential:
         return Evaluation(loss / len(x), right / len(x))
 
     def split(self, stages: int | Sequence[int]) -> list[Sequential]:
-        """Split the model into consecutive stages.
+        """Return the model split into consecutive stages.
 
         `stages` is their number, with work as equal as layers allow, or a sequence with the number of layers of each.
         """
@@ -293,7 +294,8 @@ def population(x: np.ndarray) -> np.ndarray:
 
 
 def cut_layers(work: Sequence[float], stages: int | Sequence[int], what: str = "layers") -> list[slice]:
-    """Split layers, given the work of each, into `stages` balanced parts, or into parts of `stages[i]` layers.
+    """Return the slices of the layers that form `stages` parts, balanced by the `work` of each layer, or parts of
+    `stages[i]` layers.
 
     Raise ValueError (calling the layers `what`) if a part would be empty or a layer left over.
 
@@ -315,7 +317,8 @@ def cut_layers(work: Sequence[float], stages: int | Sequence[int], what: str = "
 
 
 def balance(work: Sequence[float], parts: int) -> list[slice]:
-    """Cut `work` into consecutive parts: the largest as small as possible, then the rest as equal as possible.
+    """Return the slices of consecutive parts of `work`: the largest as small as possible, then the rest as equal as
+    possible.
 
     >>> balance([1, 2, 3, 4, 5], 2)
     [slice(0, 3, None), slice(3, 5, None)]

@@ -64,7 +64,9 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
 
 
 def _standard(x: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """Standardise columns to mean 0 and variance 1 over the training rows. A missing number becomes the mean."""
+    """Return the columns standardised to mean 0 and variance 1 over the training rows. A missing number becomes the
+    mean.
+    """
     known = ~np.isnan(x[train])
     count = np.maximum(known.sum(0), 1)
     centred = x - np.where(known, x[train], 0).sum(0) / count

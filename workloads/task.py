@@ -109,7 +109,7 @@ class Task:
         return self.budget.open_ended
 
     def steps(self, together: bool = False) -> Iterator[int]:
-        """Count this rank's steps, or a server's updates, until the budget is spent.
+        """Yield this rank's steps, or a server's updates, until the budget is spent.
 
         With `together`, all ranks of the run stop at the same step, as collective communication requires. A budget of
         steps or epochs ensures this. For a budget in seconds or with a target loss, the ranks reduce one number in
@@ -302,7 +302,9 @@ class Task:
         self.holds("activations", sum(self.workload.extents(saved).values()))
 
     def computing(self, label: str) -> AbstractContextManager[None]:
-        """Record the block as a compute span, or as several spans if layers exchange statistics in between."""
+        """Return a context that records its block as a compute span, or as several if layers exchange statistics in
+        between.
+        """
         doing = self.event_log.doing(COMPUTE, label)
         if self.loss_scale:
             return self._scaling(self._exchanging(doing) if self._synchronised else doing)

@@ -86,7 +86,7 @@ class TorchModule(Workload):
         return Evaluation(loss, float((y.argmax(1) == target).double().mean()) if classes else math.nan)
 
     def split(self, stages: int | Sequence[int]) -> list[TorchStage]:
-        """Split the module into stages of consecutive children.
+        """Return the module split into stages of consecutive children.
 
         `stages` is their number, balanced by parameters, or a sequence with the number of children of each. Children
         without parameters belong to the child before and do not count. Raise ValueError if this is not possible.

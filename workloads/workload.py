@@ -95,7 +95,7 @@ class Workload(Protocol):
         return extents(saved)
 
     def split(self, stages: int | Sequence[int]) -> list:
-        """Split the model into consecutive stages.
+        """Return the model split into consecutive stages.
 
         `stages` is their number, with work as equal as layers allow, or a sequence with the number of layers of each.
         Raise ValueError if the model cannot be cut in this way.

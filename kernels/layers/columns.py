@@ -22,7 +22,8 @@ def over_columns(x, sums: int = 1) -> tuple:
 
 @cuda.jit(device=True)
 def column_sum(scratch, mine):
-    """Return the sum of `mine` over the threads of this column to the thread of the first row, to others `mine`.
+    """Return the sum of `mine` over the threads of this column in the thread of the first row, and `mine` in the
+    others.
 
     `scratch`, (ROWS, COLUMNS), is in shared memory.
     """

@@ -30,7 +30,9 @@ def _quantity(done, what: str) -> float:
 
 
 def share(run, workers: int, work: str) -> str:
-    """Return how averaging workers compare with a single one, if they share its steps or each take as many."""
+    """Return how averaging workers compare with a single worker, if they share its steps or each take as many as it
+    does.
+    """
     epochs = 16 if work.startswith("In both") else 16 * workers
     together = keeping_up.sharing(run, "model_averaging", workers, epochs)["held_out_loss"]
     one = keeping_up.sharing(run, "model_averaging", 1)["held_out_loss"]
@@ -38,7 +40,9 @@ def share(run, workers: int, work: str) -> str:
 
 
 def gain(run, keep: float) -> float:
-    """Return how many times farther block momentum gets than averages, if it keeps this part of its last step."""
+    """Return how many times as far as plain averaging block momentum gets if it keeps the fraction `keep` of its last
+    step.
+    """
     return momentum.gain(run, form="classical", block_momentum=keep)
 
 
@@ -60,7 +64,9 @@ def first(run, cluster: str) -> str:
 
 
 def spring(run, period: int) -> str:
-    """Return which method has the better centre after 256 steps, with visits every `period` steps, at its best rate."""
+    """Return which method has the better centre after 256 steps with visits every `period` steps, each at its best
+    rate.
+    """
     elastic, downpour = (springs.visiting(run, method, period)[0] for method in ("EASGD", "Downpour"))
     return "level" if 1 / 1.6 < downpour / elastic < 1.6 else "elastic" if elastic < downpour else "downpour"
 

@@ -99,11 +99,11 @@ class Mutant:
         return [mechanisms()[key] for key in random.Random(f"{seed} {self.name}").sample(keys, len(keys))]
 
     def healthy(self, seed: int = 0) -> Run:
-        """Run the experiment with the catalogue's unchanged algorithm."""
+        """Return the run of the experiment with the catalogue's unchanged algorithm."""
         return run_experiment(self._experiment(seed))
 
     def run_mutant(self, seed: int = 0) -> Run:
-        """Run the same experiment with the mutant."""
+        """Return the run of the same experiment with the mutant."""
         experiment = self._experiment(seed)
         plain = experiment.model_copy(update={"compression": "none", "coding": {}})
         return run_experiment(plain, worker_override=self._worker(experiment))

@@ -106,7 +106,9 @@ def write() -> None:
 
 
 def _values(run: Run, quantities: tuple[str, ...]) -> dict[str, float | None]:
-    """Return the figures of a run and the mean of each measured quantity, None where there is none."""
+    """Return the figures of a run and the mean of each of `quantities` (0 if it was not measured). None stands for a
+    figure that does not exist or is not finite.
+    """
     measured = {name: float(np.mean(run.course(name)[1])) if name in run.quantities else 0.0 for name in quantities}
     figures = {name: run.summary[name] for name in TOLD} | measured
     return {name: None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
@@ -114,7 +116,7 @@ def _values(run: Run, quantities: tuple[str, ...]) -> dict[str, float | None]:
 
 
 def _course(run: Run, name: str, runs: dict[str, Run]) -> list[tuple[float, float]]:
-    """Return (step, value) of the loss or a quantity, with zeros if the run did not measure it."""
+    """Return (step, value) of the loss or of a quantity; the values are 0 if the run did not measure it."""
     if name == LOSS:
         steps, values = run.evaluations["step"], run.evaluations["loss"]
     elif name in run.quantities:

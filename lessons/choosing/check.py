@@ -176,8 +176,8 @@ def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
 
 
 def _too_much(attempt, case: HiddenCase, favourite: str) -> str | None:
-    """Return a message if the choice exceeds half the bytes that the choice without limits sends, "" if not, and None
-    if the latter sends nothing.
+    """Return a message if the choice exceeds half the bytes that the choice without limits sends, "" if it does not,
+    and None if the choice without limits sends nothing.
     """
     budget = case.train(favourite).sent / 2
     if not budget:

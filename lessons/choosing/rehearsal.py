@@ -34,7 +34,7 @@ def bytes_to_send(c: Case, strategy: str) -> float:
 
 
 def play(c: Case, strategy: str) -> Outcome:
-    """Run a strategy's program; a rank's result is its time without warm-up rounds, in s."""
+    """Return the outcome of a strategy's program; a rank's result is its time without warm-up rounds, in s."""
     program = PROGRAMS[strategy]
     ranks = {"one machine": 1, "server": c.ranks + 1}.get(strategy, c.ranks)
     link = c.links.between

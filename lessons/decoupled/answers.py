@@ -15,7 +15,9 @@ def step(run, method: str, modules: int) -> float:
 
 
 def late(run, modules: int, module: int) -> float:
-    """Return how many updates `module`, counted from 0, makes between a mini-batch's forward and its own update."""
+    """Return how many updates `module`, counted from 0, makes between a mini-batch's forward pass and that mini-batch's
+    update.
+    """
     return modules - 1 - module
 
 
@@ -33,7 +35,9 @@ def replayed(run, modules: int) -> float:
 
 
 def edge(run, modules: int) -> float:
-    """Return how many times as large a step fresh errors allow as the late errors of the first of this many modules."""
+    """Return how many times as large a step may be with fresh errors as with the late errors of the first of this many
+    modules.
+    """
     return largest_rate(0) / largest_rate(modules - 1)
 
 

@@ -87,7 +87,7 @@ class Probe:
 
 
 class ObservedModule:
-    """The task of one module as the solution sees it; its weights are known to the grader."""
+    """The task of one module as the solution sees it. The grader keeps track of the module's weights."""
 
     per_epoch = 1
 

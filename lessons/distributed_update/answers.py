@@ -25,7 +25,7 @@ def wire(run, ranks: int, gathered: str) -> str:
 
 
 def less(run, stored: str, ranks: int) -> float:
-    """Return how many times less a rank of ZeRO-1 holds than an unsharded one, not counting activations."""
+    """Return how many times as much an unsharded rank holds as a rank of ZeRO-1, not counting activations."""
     recipe = RECIPES["float32 Adam" if stored.startswith("single") else "mixed Adam"]
     return nbytes(1, ranks, 0, recipe) / nbytes(1, ranks, 1, recipe)
 
@@ -106,12 +106,14 @@ def loss(run, accumulate: int, after: str) -> str:
 
 
 def sent(run, accumulate: int, stage: str) -> float:
-    """Return how many times as many numbers a stage sends for an update as ZeRO-1, which sends 2 (N - 1) d."""
+    """Return the traffic of one update under `stage`, relative to ZeRO-1, which sends 2 (N - 1) d numbers."""
     sums, gathers = (accumulate, 1) if stage.startswith("ZeRO-2") else (accumulate, 2 * accumulate)
     return (sums + gathers) / 2
 
 
 def owners(run, matrices: int, ranks: int) -> float:
-    """Return the speed-up of an update of equal matrices by `ranks` owners instead of one; all wait for the fullest."""
+    """Return the speed-up of an update of equal matrices by `ranks` owners instead of one; all wait for the owner of
+    the most matrices.
+    """
     equal = [(slice(4 * place, 4 * place + 4), (2, 2)) for place in range(matrices)]
     return matrices / max(map(len, divide(equal, ranks, all_matrices=True)[0]))

@@ -74,7 +74,9 @@ def leaves(run, nodes: int, ranks: int) -> float:
 
 
 def crosses(run, other: str) -> str:
-    """Return how the bytes between nodes with a copy per node compare with those of another way."""
+    """Return whether "less", "more" or the "same" crosses between nodes with a copy per node, compared with another
+    way.
+    """
     named = {
         "replicas that sum node by node": "replicated",
         "ZeRO-1, with rings of all eight ranks": "ZeRO-1",

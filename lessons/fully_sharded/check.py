@@ -79,7 +79,7 @@ def check(solution, seed):
 
 
 def textbook(comm, task, s):
-    """Train as HSDP does in one group."""
+    """Train as HSDP does in one group; return this rank's pieces."""
     w = task.start()  # (d / N,)
     g = np.empty_like(w)
     layers = range(len(s.layers))

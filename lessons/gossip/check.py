@@ -119,7 +119,9 @@ class Account:
         return float(np.sqrt(np.square(ends - mean).sum(1).max() / np.square(starts - mean).sum(1).mean()))
 
     def weight(self, lost: int) -> float:
-        """Return the sum of the weights of all ranks except the lost one, including weights on their way to them."""
+        """Return the sum of the weights of all ranks except the lost one, including the weights on their way to these
+        ranks.
+        """
         return sum(held.p + self.flying[rank] for rank, held in self.held.items() if rank != lost)
 
 

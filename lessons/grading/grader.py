@@ -89,7 +89,7 @@ def grade(
     hints: Sequence[str] = (),
     practice: bool = True,
 ) -> GradingReport:
-    """Grade `source` as a solution to the chapter's exercise. Raise ValueError if the chapter has none.
+    """Return the report on `source` as a solution to the chapter's exercise. Raise ValueError if the chapter has none.
 
     An unchanged start file earns nothing, even if it does some things right. A file of level 1 is graded on its
     predictions in `practice`, and refused where grades count. `hints` are the hints taken, for the report; those named
@@ -114,7 +114,7 @@ def grade(
 
 
 def refuse_start_file(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:
-    """Refuse an unmodified start file: raise SolutionError, so that no mark is judged."""
+    """Raise SolutionError for an unmodified start file, so that no mark is judged."""
     raise SolutionError("this is the unmodified start file. Edit it, then grade it again.")
     yield
 
@@ -131,7 +131,8 @@ def judge(
     seed: int,
     chapter: str = "",
 ) -> GradingReport:
-    """Grade a solution, or its source, with `check`. Marks earned before an error count; the others are lost.
+    """Return the report on a solution, or its source, judged by `check`. Marks earned before an error count; the others
+    are lost.
 
     An error of the check itself is reported with its line, so that a student gets a report whatever happens.
     """

@@ -139,7 +139,8 @@ def _vector(x: Any, what: str) -> np.ndarray:
 
 
 def _shared(thing: Any, what: str, *given: Any) -> np.ndarray | None:
-    """Read a shared vector, add to it, or store into it. Raise SolutionError if coordinates or values do not fit it.
+    """Read a shared vector and return the numbers, or add to it or store into it. Raise SolutionError if coordinates or
+    values do not fit it.
 
     A probe may have `write`, which overwrites numbers. It may have `blank`, of the same shape, instead of `vector`,
     which would cost nothing to read.

@@ -27,7 +27,9 @@ WHOLE = 2**63  # bound on the magnitude of an integer: no array holds a larger o
 
 
 def pack(value: Any) -> list[memoryview]:
-    """Encode None, numbers, text, arrays, or tuples, lists and dicts of them as a frame. Raise TypeError for others."""
+    """Return a frame with None, numbers, text, arrays, or tuples, lists and dicts of them. Raise TypeError for other
+    values.
+    """
     arrays: list[np.ndarray] = []
     header = json.dumps(_encode(value, arrays)).encode()
     body = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.nbytes]
@@ -35,7 +37,7 @@ def pack(value: Any) -> list[memoryview]:
 
 
 def unpack(header: bytes, body: bytearray) -> Any:
-    """Decode a frame. Raise ValueError if it is malformed."""
+    """Return the value in a frame. Raise ValueError if the frame is malformed."""
     try:
         return _decode(json.loads(header), body)
     except (TypeError, KeyError, AttributeError, RecursionError, MemoryError, OverflowError) as error:
@@ -119,7 +121,7 @@ class LoadedSolution:
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
 
     def load(self) -> dict[str, Any]:
-        """Run the file."""
+        """Run the file; the result is None."""
         return self._attempt(lambda: exec(compile(self.source, self.name, "exec"), self.module.__dict__))
 
     def call(self, function: str, *given: Any) -> dict[str, Any]:

@@ -177,7 +177,9 @@ def _in_folder(folder: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
 
 
 def _zipped(file: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
-    """Yield (path, content) like `_in_folder`, in memory, without unpacking anything to disk."""
+    """Yield (path, content) of each file in a zip, as `_in_folder` does. Files are read in memory; none is unpacked to
+    disk.
+    """
     try:
         with zipfile.ZipFile(file) as archive:
             for entry in archive.infolist():

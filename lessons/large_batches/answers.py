@@ -18,7 +18,7 @@ IMAGES = 1437  # digits to train on
 
 
 def same_rate(run, batch: str) -> str:
-    """Return where in the small batch's training its loss equals the large one's after the same number of epochs."""
+    """Return whether the large batch ends at the small batch's loss after the same number of steps, or of epochs."""
     size, scaled = int(batch.split(",")[0]), "times" in batch
     small = experiments.at_the_same_rate(run, 16)
     large = experiments.at_the_same_rate(run, size, 16 if scaled else size)
@@ -42,7 +42,7 @@ def rate(run, workers: int, optimiser: str) -> float:
 
 
 def start(run) -> str:
-    """Return which start has the highest loss of any mini-batch."""
+    """Return the kind of warm-up whose worst mini-batch has the highest loss."""
     rows = experiments.warm_up.rows(run)
     worst = {kind: value(rows, "worst", warm_up=kind) for kind in ("none", "constant", "gradual")}
     return max(worst, key=worst.get)
@@ -63,7 +63,7 @@ def gain(run, critical: int, batch: int) -> float:
 
 
 def fewer(run, critical: int, batch: int) -> float:
-    """Return how many times fewer steps a batch four times as large needs."""
+    """Return how many times as many steps a batch needs as one that is four times as large."""
     return (1 + critical / batch) / (1 + critical / (4 * batch))
 
 

@@ -133,7 +133,9 @@ def write(archive: bytes, folder: Path) -> int:
 
 
 def publish(pyodide: dict[str, bytes], assets: Path) -> dict[str, int]:
-    """Write the archive and the scripts that use it below a site's `assets`; return its number of parts and bytes."""
+    """Write the archive and the scripts that use it below a site's `assets`; return the archive's number of parts and
+    bytes.
+    """
     archive = pack(files(pyodide, bytecode.interpreter()))
     for script in sorted((Path(__file__).parent / "browser").glob("*.js")):
         shutil.copy(script, assets)

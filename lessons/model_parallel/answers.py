@@ -30,7 +30,9 @@ MANY = {1: "one", 2: "two", 4: "four", 8: "eight"}
 
 
 def cut(run, ranks: int, where: str) -> str:
-    """Return how long a step takes on this many ranks, each of which holds some of the layers, or a part of each."""
+    """Return how long a step takes on this many ranks, each of which holds some of the layers, or a part of
+    each layer.
+    """
     if where.startswith("It is cut"):
         one, many = (four_steps(run, workers).trace.seconds() for workers in (1, ranks))
     else:

@@ -19,7 +19,7 @@ def faster(run, stages: int, chunks: int) -> float:
 
 
 def late(run, stages: int, stage: int) -> float:
-    """Return how many updates a stage makes between a mini-batch's forward pass and its own update."""
+    """Return how many updates a stage makes between a mini-batch's forward pass and that mini-batch's update."""
     ops = pipedream.schedule(stage, stages, 4 * stages)
     return staleness.count(ops)[stage].delay[-1]
 

@@ -80,7 +80,9 @@ def _steps_in_slots(seed, stages, how, rate, momentum):
 
 
 def clock(run, method):
-    """Return a function that returns the seconds of this many mini-batches, from two short runs on four stages."""
+    """Return a function that converts a number of mini-batches to seconds, derived from two short runs on four
+    stages.
+    """
     values = {**TIMED[method], **DEEP, "workers": 4, "learning_rate": 0.001}
     few, many = (run(**values, steps=steps).summary["seconds"] for steps in (20, 60))
     return lambda steps: few + (steps - 20) * (many - few) / 40

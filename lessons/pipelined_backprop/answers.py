@@ -10,12 +10,12 @@ AT_BEST = {1: 0.0256, 2: 0.0128, 8: 0.0032}  # stages -> rate; the figure `deepe
 
 
 def late(run, stages: int, stage: int) -> float:
-    """Return how many updates a stage makes between a mini-batch's forward pass and its own update."""
+    """Return how many updates a stage makes between a mini-batch's forward pass and that mini-batch's update."""
     return _delay(petrowski, stages, stage)
 
 
 def kept(run, stages: int, stage: int) -> float:
-    """Return the most mini-batches that have gone forward but not yet backward on a stage."""
+    """Return the largest number of mini-batches that are ever between their forward and backward pass on a stage."""
     held, most = 0, 0
     for op in petrowski.schedule(stage, stages, 4 * stages):
         held += {"F": 1, "B": -1}.get(op.kind, 0)
@@ -32,7 +32,7 @@ def deeper(run, stages: int, rates: str) -> str:
 
 
 def edge(run, stages: int) -> float:
-    """Return how many times larger a rate a fresh gradient tolerates than the first stage's late one."""
+    """Return how many times as large a rate a fresh gradient tolerates as the late gradient of the first stage."""
     return largest_rate(0) / largest_rate(2 * (stages - 1))
 
 
@@ -54,7 +54,7 @@ def _gradient_of(distances: list[float]) -> str:
 
 
 def divided(run, stages: int, stage: int) -> float:
-    """Return how many times as high the last stage's rate is at first as that of `stage`."""
+    """Return the rate of the last stage, at first, as a multiple of the rate of `stage`."""
     return _delay(pipemare, stages, stage) / _delay(pipemare, stages, stages - 1)
 
 

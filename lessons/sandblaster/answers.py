@@ -8,7 +8,9 @@ from lessons.sandblaster.experiments import BOWL, DIGITS, LBFGS, loss_after, por
 
 
 def pass_time(run, slowed: int) -> float:
-    """Return when all 64 portions are done if each takes seven of the workers 1 s, and the eighth `slowed` seconds."""
+    """Return when all 64 portions are done, in s, if a portion takes seven of the workers 1 s, and the eighth `slowed`
+    s.
+    """
     queue, seconds = WorkQueue(64, every=1, backups=False), [1] * 7 + [slowed]
     busy = [(0, worker) for worker in range(len(seconds))]  # when each is free
     ends = 0

@@ -92,7 +92,7 @@ def _compared(probe, textbook):
 
 
 def _textbook(comm, task, s, portions):
-    """Act as rank 0 with the work queue of `algorithms/parts`."""
+    """Act as rank 0 with the work queue of `algorithms/parts`; return the final parameters."""
     w, free, turns = task.start(), set(range(1, comm.size)), {}
     step = 0
     for step in task.steps():
@@ -160,7 +160,7 @@ class Handing:
         return self.absent or ("" if self.step == steps else f"{self.step} steps of {steps} were reported")
 
     def work(self, comm, task):
-        """Act as a worker: compute the requested portions until there are none."""
+        """Act as a worker, which computes the requested portions until there are none; return the final parameters."""
         w = None
         indices = np.array_split(np.arange(task.workload.samples), self.portions)
         while (order := comm.recv(COORDINATOR)) is not None:

@@ -29,7 +29,9 @@ def longest(run, method: str, curvature: float) -> float:
 
 
 def stall(run, rate: float, batch: int) -> float:
-    """Return the factor by which the floor falls from a rate of 0.2 and single samples, at a curvature of 1."""
+    """Return the factor by which this rate and batch lower the floor of a rate of 0.2 and single samples, at a
+    curvature of 1.
+    """
     return _floor(0.2) / _floor(rate) * batch
 
 
@@ -68,7 +70,7 @@ def valley(run, narrower: int, rule: str) -> float:
 
 
 def turned(run, rule: str) -> str:
-    """Return how many times as many steps a rule needs if the valley is turned."""
+    """Return how many times as many steps a rule needs once the valley is turned."""
     dice = np.random.default_rng(run.seed)
     start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
     along, across = (

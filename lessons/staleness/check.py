@@ -85,7 +85,9 @@ def check(solution, seed):
 
 
 def trainer(comm, task):
-    """Act as a worker: in each step send a gradient and wait for the answer; at the end send None."""
+    """Act as a worker: in each step send a gradient and wait for the answer; at the end, send None and return the last
+    answer.
+    """
     w = task.start()
     for _ in task.steps():
         _, g = task.gradient(w)

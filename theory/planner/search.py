@@ -109,7 +109,9 @@ def _layouts(setup: Setup, gpus: int):
 
 
 def _experts(model: LanguageModel, ranks: int) -> list[int]:
-    """Return the numbers of ranks to divide the experts among: powers of two that divide both."""
+    """Return the numbers of ranks to divide the experts among: powers of two that divide both the experts and
+    `ranks`.
+    """
     return _powers(model.experts, model.experts, ranks)
 
 

@@ -174,7 +174,7 @@ class StepPrices:
         return nbytes / COLLECTIVES * np.maximum(inside / gpu.link, outside / (gpu.network / gpu.per_node))
 
     def layer(self) -> Passes:
-        """Return the passes of one layer."""
+        """Return the seconds of one layer in one micro-batch."""
         at = self.setup.layout
         parts = self.products(), self.attention(), self.memory_bound(), self.tensor(), self.context(), self.experts()
         forward = Passes(*parts, 0.0).forward

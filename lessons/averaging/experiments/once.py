@@ -127,7 +127,9 @@ def _saved(rows, steps):
 
 
 def _alone(comm, task, s):
-    """Train like a worker of one-shot averaging, but average with nobody; the first worker's model is the result."""
+    """Train as a worker of one-shot averaging does, but average with nobody; return the model. Only the first worker
+    reports it.
+    """
     w = task.start()  # (d,)
     for _ in task.steps():
         kernels.sgd(w, task.gradient(w)[1], s.learning_rate)

@@ -128,7 +128,9 @@ def a_rate_of_its_own(run):
 
 
 def _loss(workload, rates, seed, hops):
-    """Return the mean loss of the last steps, infinite if it diverged. With `hops` 0 errors are true, with 1 old."""
+    """Return the mean loss of the last steps, infinite if it diverged. Errors are true if `hops` is 0, and old if it is
+    1.
+    """
     each = [rates[0]] * 3 + [rates[1]]
     with np.errstate(all="ignore"):
         losses = [

@@ -29,7 +29,9 @@ class Still:
 
 
 def send_the_largest(comm, task, s):
-    """Move towards the neighbours' mean as CHOCO does, but send the largest elements of the model itself."""
+    """Move towards the neighbours' mean as CHOCO does, but send the largest elements of the model itself; return the
+    model.
+    """
     graph = neighbours(s.topology, comm.size, s.edges)
     share, others = mixing(graph)[comm.rank], graph[comm.rank]
     x = task.start()  # (d,)

@@ -25,7 +25,7 @@ PRINTED = 4000  # characters of a solution's output that are shown
 
 
 def answer(request: str) -> list[Any]:
-    """Answer a request from the page."""
+    """Return the answer to a request from the page."""
     asked = json.loads(request)
     try:
         return DO[asked.pop("do")](**asked)
@@ -115,7 +115,7 @@ def _apart(rows: list[dict[str, Any]], recorded: list[dict[str, Any]], column: s
 
 
 def predict(chapter: str, question: str, parameters: dict[str, Any]) -> list[Any]:
-    """Compute the answer to a question with the function in the chapter's answers.py, under the first seed."""
+    """Return the answer to a question, computed by the function in the chapter's answers.py under the first seed."""
     from lessons.seeds import Seeded
 
     answers = importlib.import_module(f"lessons.{chapter}.answers")
@@ -152,7 +152,9 @@ def _higher(loss: float, recorded: float) -> str:
 
 
 def check(chapter: str, source: str, seed: int | None = None) -> list[Any]:
-    """Grade a solution to a chapter's exercise, for practice: it runs in this process, and memory is not measured."""
+    """Return the report on a solution to a chapter's exercise, for practice: it runs in this process, and memory is not
+    measured.
+    """
     from lessons.grading.attempt import Solution
     from lessons.grading.grader import judge, refuse_start_file
     from lessons.grading.in_process import InProcess

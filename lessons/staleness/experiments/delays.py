@@ -13,7 +13,7 @@ CURVATURES = 200
 
 
 def try_rates(run, workers, highest, lowest, **where):
-    """Run asynchronous SGD with all rates between these two at once, on a bowl without noise.
+    """Return the run of asynchronous SGD with all rates between these two at once, on a bowl without noise.
 
     Rate r on curvature h is rate r h on curvature 1, so one bowl with many curvatures tries them all with one rate and
     the same delays.
@@ -23,8 +23,8 @@ def try_rates(run, workers, highest, lowest, **where):
 
 
 def critical_rate(done):
-    """Return the rate, of all those tried, above which parameters grow. Raise ValueError if they grow at none of the
-    rates, or at every one.
+    """Return the rate above which parameters grow, of those tried. Raise ValueError if they grow with none of the
+    rates, or with all of them.
     """
     grown = int((np.abs(done.parameters) > 1).sum())
     if grown in (0, CURVATURES):
