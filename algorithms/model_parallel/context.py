@@ -90,7 +90,7 @@ class Exchange:
         self.task, self.comm, self.pieces, self.heads = task, comm, pieces, heads
 
     def nothing_seen(self, q):
-        """Return (y, total), the output and its softmax sums before any key is attended to."""
+        """Return (y, total), the output and the logarithms of its softmax sums, before any key is attended to."""
         total = kernels.empty((len(q), self.heads, q.shape[1]), q)
         total[:] = -math.inf
         return kernels.empty_like(q), total
