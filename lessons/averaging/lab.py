@@ -25,7 +25,7 @@ SHARE_AVERAGES = Assignment(
     turn={"workers": SIZES},
     note=("steps", "held_out_loss"),
     claims={
-        "the more workers share the work, the worse the model": lambda rows: (
+        "the more workers share the work, the higher the loss": lambda rows: (
             column(rows, "held_out_loss") == sorted(column(rows, "held_out_loss"))
         )
     },

@@ -42,7 +42,7 @@ DIVISIBLE = 4 * 40_320  # bytes of a vector, divisible by every number of ranks 
         "the ring sends less than two vectors, however many ranks there are": lambda rows: (
             max(column(rows, "ring")) < 2
         ),
-        "halving/doubling sends as little among 2, 4, 8, ... ranks, else up to half as much again": lambda rows: (
+        "with 2, 4, 8, ... ranks halving/doubling sends as little; with others, up to 1.5 times as much": lambda rows: (
             all(
                 (row["halving_doubling"] / row["least"] < 1.0001) == (row["ranks"] & (row["ranks"] - 1) == 0)
                 for row in rows
@@ -163,8 +163,8 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # thei
         "with 128 ranks the ring takes more than 20 times as long as recursive doubling": lambda rows: (
             value(rows, "ring", ranks=128) > 20 * value(rows, "recursive_doubling", ranks=128)
         ),
-        "if every rank serves, a sum takes over 5 times as long: each rank starts 254 messages": lambda rows: (
-            value(rows, "everybody serves", ranks=128) > 5 * value(rows, "recursive_doubling", ranks=128)
+        "if every rank serves, a sum takes over 5 times recursive doubling's time: each rank starts 254 messages": (
+            lambda rows: value(rows, "everybody serves", ranks=128) > 5 * value(rows, "recursive_doubling", ranks=128)
         ),
     },
     look=Look(
@@ -290,7 +290,7 @@ BOXES = {
     "What do more ports gain for nodes of eight GPUs, and what does summing within each node first gain?",
     source="Cho et al., arXiv:1708.02188 (an all-reduce that knows the topology); NVIDIA, NCCL (a ring for each NIC)",
     claims={
-        "one port of 10 Gb/s: for 16 kB the ring takes over a third longer than the hierarchy": lambda rows: all(
+        "with one port of 10 Gb/s, the ring takes over a third longer than the hierarchy for 16 kB": lambda rows: all(
             slower(rows, "ring", box=OLD, nodes=nodes, bytes=SHORT) > 4 / 3 for nodes in (2, 8)
         ),
         "for 1 MB or more the ring takes over 1.4 times the hierarchy's time on 2 nodes, and 0.9 to 1.1 times on 8": (
@@ -409,7 +409,7 @@ PAIRED = "recursive_doubling", "halving_doubling", "tree"
                 for row in rows
             )
         ),
-        "pairwise sums, 6 additions deep, lose less than sums around the ring, 63 deep": lambda rows: (
+        "pairwise sums, 6 additions deep, lose less precision than sums around the ring, 63 deep": lambda rows: (
             ratio(rows, "error", algorithm=("ring", "tree")) > 1.5
         ),
     },
@@ -460,10 +460,10 @@ WORKERS = 16
         "no choice is best for both: recursive doubling for the small model, halving/doubling for the large": (
             lambda rows: first(rows, "small") == "recursive_doubling" and first(rows, "large") == "halving_doubling"
         ),
-        "the small model's step takes over three times as long with the ring": lambda rows: (
+        "the small model's step takes over three times as long with the ring as with recursive doubling": lambda rows: (
             ratio(rows, "step", model="small", collective=("ring", "recursive_doubling")) > 3
         ),
-        "the large model's step takes over 1.5 times as long with recursive doubling": lambda rows: (
+        "the large model's step takes over 1.5 times as long with recursive doubling as with the ring": lambda rows: (
             ratio(rows, "step", model="large", collective=("recursive_doubling", "ring")) > 1.5
         ),
         "the closed forms predict every step within 1 %": lambda rows: all(

@@ -98,7 +98,7 @@ def distributed_update(run):
         "in single precision measurements agree with the formula within 2 %": lambda rows: all(
             abs(row["float32, measured"] / row["float32, formula"] - 1) < 0.02 for row in rows
         ),
-        "the factor stays below 2, however many ranks there are": lambda rows: all(
+        "in single precision the factor stays below 2, however many ranks there are": lambda rows: all(
             row["float32, measured"] < 2 for row in rows
         ),
         "in mixed precision the factor is less than 4": lambda rows: all(row["mixed, formula"] < 4 for row in rows),

@@ -62,10 +62,12 @@ GROW = Assignment(
     turn={"schedule": ("decay", "grow", "larger_rate")},
     note=("updates", "bytes", "seconds", "held_out_loss"),
     claims={
-        "growth takes about half the updates and bytes of decay, a larger first rate about a quarter": lambda rows: all(
-            0.85 < share * rows[0][name] / row[name] < 1.15
-            for row, share in ((rows[1], 0.53), (rows[2], 0.28))
-            for name in ("updates", "bytes")
+        "growth takes about half the updates and bytes of decay, and a larger first rate about a quarter": (
+            lambda rows: all(
+                0.85 < share * rows[0][name] / row[name] < 1.15
+                for row, share in ((rows[1], 0.53), (rows[2], 0.28))
+                for name in ("updates", "bytes")
+            )
         ),
         "all end at the same loss, within a third": lambda rows: (
             max(column(rows, "held_out_loss")) < 1.34 * min(column(rows, "held_out_loss"))

@@ -125,7 +125,7 @@ def outer(run, momentum):
         "in a valley a thousand times as long, a momentum of 0.9 gets a quarter farther than averages": lambda rows: (
             ratio(rows, "progress", length=1000, outer=("0.9", "average")) > 1.25
         ),
-        "the longer the valley, the more momentum is best": lambda rows: (
+        "the longer the valley, the larger the best momentum": lambda rows: (
             [
                 max((row for row in rows if row["length"] == length), key=lambda row: row["progress"])["outer"]
                 for length in (10, 100, 1000)

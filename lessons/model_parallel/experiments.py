@@ -626,7 +626,7 @@ def late_mean(done, quantity):
         "the largest balance loss brings the busiest expert from over 1.6 times an equal share to under 1.6": (
             lambda rows: value(rows, "busiest expert", balance=0.1) < 1.6 < value(rows, "busiest expert", balance=0)
         ),
-        "with the largest balance loss, ranks wait less than four fifths as long": lambda rows: (
+        "with the largest balance loss, ranks wait less than four fifths as long as without one": lambda rows: (
             ratio(rows, "waiting", balance=(0.1, 0)) < 0.8
         ),
     },

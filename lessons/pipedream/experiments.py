@@ -333,10 +333,12 @@ HOLDS = {
     "What does a stage hold, and how stale are its gradients?",
     source="Harlap et al., 2018; Narayanan et al., 2021 (2BW); Yang et al., 2021 (PipeMare)",
     claims={
-        "stashing holds S-s versions of stage s, vertical sync S of every stage, 2BW two, others one": lambda rows: (
-            column(rows, "versions of all") == ["1 1 1 1", "4 3 2 1", "4 4 4 4", "2 2 2 2", "1 1 1 1", "1 1 1 1"]
+        "of stage s, stashing holds S-s versions, vertical sync holds S, 2BW holds two, and all others hold one": (
+            lambda rows: (
+                column(rows, "versions of all") == ["1 1 1 1", "4 3 2 1", "4 4 4 4", "2 2 2 2", "1 1 1 1", "1 1 1 1"]
+            )
         ),
-        "GPipe holds all micro-batches, 1F1B S-s, PipeMare twice as many": lambda rows: (
+        "stage s holds all micro-batches in GPipe, 2(S-s) in PipeMare, and S-s in all others": lambda rows: (
             column(rows, "micro-batches of all") == ["8 8 8 8", "4 3 2 1", "4 3 2 1", "4 3 2 1", "4 3 2 1", "8 6 4 2"]
         ),
         "a gradient is 0, S-1-s, S-1, 1, S-1-s or 2(S-1-s)+1 updates old": lambda rows: (

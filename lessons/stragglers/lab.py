@@ -52,10 +52,10 @@ DO_WITHOUT = Assignment(
     paired=True,
     note=("updates", "held_out_loss"),
     claims={
-        "after the same time one or two backups have the best model": lambda rows: (
+        "after the same time one or two backups have the lowest loss": lambda rows: (
             min(column(rows, "held_out_loss")[1:3]) == min(column(rows, "held_out_loss"))
         ),
-        "eight backups of 16 have a worse model than none, though they take 1.5 times as many steps": lambda rows: (
+        "eight backups of 16 have a higher loss than none, though they take 1.5 times as many steps": lambda rows: (
             rows[-1]["held_out_loss"] > rows[0]["held_out_loss"] and rows[-1]["updates"] > 1.5 * rows[0]["updates"]
         ),
     },

@@ -75,11 +75,11 @@ FACTORS = (0.5, 1, 2)
             for name in TRIED
             if name != "one machine"
         ),
-        "stale gradients need less than 1.4 times the samples of the sum, at an eighth of its rate": lambda rows: (
+        "stale gradients need less than 1.4 times as many samples as the sum, at an eighth of its rate": lambda rows: (
             _against_sums(rows, "server") < 1.4 and 8 * RATES["server"] == RATES["doubling"]
         ),
-        "meeting every fourth step takes more samples than the sum, every 16 over 1.2 times as many": lambda rows: (
-            _against_sums(rows, "local SGD, 4") > 1 and _against_sums(rows, "local SGD, 16") > 1.2
+        "meeting every fourth step takes more samples than the sum, and every 16th over 1.2 times as many": (
+            lambda rows: _against_sums(rows, "local SGD, 4") > 1 and _against_sums(rows, "local SGD, 16") > 1.2
         ),
     },
     look=Look("factor", ("samples",), colour="strategy", log="xy", title="samples to a mean held-out loss of 0.3"),
@@ -114,9 +114,12 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a whole message
     "Which strategy reaches the loss first, and what if the latency grows?",
     source="the product of steps and seconds as in Hadjis et al. (Omnivore), arXiv:1606.04487",
     claims={
-        "at 20 us meeting every 16 steps is not first, though it trains more samples a second than sums": lambda rows: (
-            min(_ms(rows, name, 20) for name in ("doubling", "server", "local SGD, 4")) < _ms(rows, "local SGD, 16", 20)
-            and _sps(rows, "local SGD, 16", 20) > 1.15 * _sps(rows, "doubling", 20)
+        "at 20 us meeting every 16 steps is not first, though it processes more samples a second than the sum": (
+            lambda rows: (
+                min(_ms(rows, name, 20) for name in ("doubling", "server", "local SGD, 4"))
+                < _ms(rows, "local SGD, 16", 20)
+                and _sps(rows, "local SGD, 16", 20) > 1.15 * _sps(rows, "doubling", 20)
+            )
         ),
         "at 160 us meeting every fourth step is ahead of exchanging in every step": lambda rows: (
             _ms(rows, "local SGD, 4", 160) < min(_ms(rows, name, 160) for name in ("doubling", "server"))
@@ -127,7 +130,7 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a whole message
         "at 5,120 us one machine is ahead of eight, with any strategy": lambda rows: all(
             _ms(rows, "one machine", 5120) < 0.8 * _ms(rows, name, 5120) for name in TRIED if name != "one machine"
         ),
-        "meeting every 16 steps trains the most samples per second at every latency": lambda rows: all(
+        "meeting every 16 steps processes the most samples per second at every latency": lambda rows: all(
             _sps(rows, "local SGD, 16", us) >= max(_sps(rows, name, us) for name in TRIED) for us in LATENCIES
         ),
         "the formula gives every time within a tenth": lambda rows: all(

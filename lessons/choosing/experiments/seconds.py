@@ -9,7 +9,7 @@ from lessons.figure import Look, figure, matching, value
 
 
 @figure(
-    "Which of eight strategies trains the most samples per second, in six cases?",
+    "Which of eight strategies processes the most samples per second, in six cases?",
     source="closed forms as in Das et al., arXiv:1602.06709; every message sent on the simulated cluster",
     claims={
         "formulas and simulation agree within 1 % for all strategies except the pipeline": lambda rows: all(
@@ -25,7 +25,7 @@ from lessons.figure import Look, figure, matching, value
             for row in rows
             if row["strategy"] == "1F1B" and "10GbE" in row["case"]
         ),
-        "meeting every 16 steps trains the most samples per second in four cases of six, or is within 2 % of it": (
+        "meeting every 16 steps processes the most samples per second in four cases of six, or is within 2 % of it": (
             lambda rows: (
                 sum(_fastest(rows, case) == "local SGD" for case in CASES) >= 4
                 and all(_speeds(rows, case)["local SGD"] > 0.98 * max(_speeds(rows, case).values()) for case in CASES)

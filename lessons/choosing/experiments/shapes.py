@@ -62,7 +62,7 @@ def weights_and_work(run):
     "Which of them fit?",
     source="Rajbhandari et al., SC 2020; Korthikanti et al., MLSys 2023",
     claims={
-        "where every rank has the whole model and its optimizer, the states alone are too large": lambda rows: all(
+        "if every rank has the whole model and its optimizer, the states alone do not fit": lambda rows: all(
             row["states"] > row["the device has"]
             for row in rows
             if row["strategy"] in ("one machine", "all-reduce", "overlapped", "local SGD")
@@ -72,7 +72,7 @@ def weights_and_work(run):
             for row in rows
             if row["strategy"] in ("1F1B", "tensor", "ZeRO-3")
         ),
-        "the fastest does not fit; the fastest that does is the pipeline, if ZeRO-3 never prefetches": lambda rows: (
+        "the fastest does not fit; the fastest that fits is the pipeline, if ZeRO-3 never prefetches": lambda rows: (
             max(rows, key=lambda row: row["speed"])["strategy"] == "local SGD"
             and max((r for r in rows if _fits(r)), key=lambda row: row["speed"])["strategy"] == "1F1B"
         ),

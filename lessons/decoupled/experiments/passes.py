@@ -98,7 +98,7 @@ def a_step(run):
         "with DDG eight modules keep more than 4 times the weights, too": lambda rows: (
             ratio(rows, "parameters", method=("DDG", "back-propagation"), modules=8) > 4
         ),
-        "features replay keeps inputs: eight modules keep less than half of what DDG does": lambda rows: (
+        "features replay keeps inputs: eight modules keep less than half of what they keep with DDG": lambda rows: (
             value(rows, "activations", method="features replay", modules=8)
             + value(rows, "inputs", method="features replay", modules=8)
             < value(rows, "activations", method="DDG", modules=8) / 2

@@ -93,7 +93,7 @@ RATES = {  # of the lower three modules and of the last, to try
     "What if the last module, whose error is never old, has a rate of its own?",
     source="Huo et al., 2018; the second rate and the numbers are ours",
     claims={
-        "with one rate for all modules, old errors end over 1.5 times as high as frozen modules": lambda rows: (
+        "with one rate for all modules, old errors end at over 1.5 times the loss of frozen modules": lambda rows: (
             ratio(rows, "loss", method=("old errors, one rate", "frozen")) > 1.5
         ),
         "with a rate of its own for the last module, old errors end lower than frozen modules": lambda rows: (

@@ -17,8 +17,8 @@ from lessons.gossip.experiments import BOWL
         "workers that exchange models stay together, and move closer again in the end": lambda rows: (
             column(rows, "apart", exchange="model")[-1] < max(column(rows, "apart", exchange="model"))
         ),
-        "after 400 steps the mean squared distance is over 30 times larger with gradients": lambda rows: (
-            ratio(rows, "apart", exchange=("gradient", "model"), steps=400) > 30
+        "after 400 steps the mean squared distance is over 30 times as large with gradients as with models": (
+            lambda rows: ratio(rows, "apart", exchange=("gradient", "model"), steps=400) > 30
         ),
         "on these images the losses of the two means differ by less than a tenth": lambda rows: all(
             abs(ratio(rows, "loss", exchange=("gradient", "model"), steps=n) - 1) < 0.1 for n in (25, 50, 100, 200, 400)

@@ -48,10 +48,10 @@ FORMS = ("constant", "adaptive")
         "with a lam of 1 the adaptive form does no harm, and usually repairs part of the damage": lambda rows: (
             value(rows, "loss", form="adaptive", lam=1) < 1.1 * value(rows, "loss", form="constant", lam=0)
         ),
-        "a lam that is far too large is more than three times as bad as none": lambda rows: (
+        "a lam that is far too large ends at more than three times the loss of none": lambda rows: (
             value(rows, "loss", form="adaptive", lam=100) > 3 * value(rows, "loss", form="constant", lam=0)
         ),
-        "the adaptive form is about best at a lam of 1, the constant one still at ten times as much": lambda rows: all(
+        "the adaptive form is about best at a lam of 1, and the constant form at a lam of 10": lambda rows: all(
             value(rows, "loss", form=form, lam=lam) < 1.25 * min(column(rows, "loss", form=form))
             for form, lam in (("adaptive", 1), ("constant", 10))
         ),
