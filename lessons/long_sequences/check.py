@@ -44,7 +44,7 @@ def check(solution, seed):
     """Yield (mark, whether it is earned, what was observed)."""
     right, merged, small, hidden, even, masked, frugal, general = POINTS
     dice = random.Random(seed)
-    half, width = dice.randint(240, 270), dice.randint(360, 400)
+    half, width = dice.randint(125, 140), dice.randint(720, 800)
     ours = SharedSequence(RANKS, 2 * RANKS * half, width, seed)
     best = ours.play([textbook] * RANKS)
     theirs = SharedSequence(RANKS, 2 * RANKS * half, width, seed)
