@@ -210,7 +210,7 @@ def _repair(name: str, way: str) -> None:
 
 
 def _preview(table: tables.Table) -> dict[str, Sequence]:
-    """Return column -> its first cells, with classes as the words in the file."""
+    """Return {column: its first cells}; classes are the words in the file."""
     names = (*table.names[:30], *table.names[max(30, len(table.names) - 1) :])
     shown = {}
     for name in names:

@@ -64,7 +64,7 @@ def read_statements(folder: Path) -> list[ast.stmt]:
 
 
 def questions_in(folder: Path) -> dict[str, str]:
-    """Return name -> question for the figures of the chapter in `folder`, in the order of its files. Nothing is run."""
+    """Return {name: question} of the figures of the chapter in `folder`, in the order of its files. Nothing is run."""
     found = {}
     for node in read_statements(folder):
         for call in getattr(node, "decorator_list", ()):

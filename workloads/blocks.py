@@ -29,13 +29,13 @@ class Block(Protocol):
     partial: bool
 
     def enter(self, parts, x) -> tuple:
-        """Return (h, saved)."""
+        """Return (h, saved): the input of the middle, and what `enter_back` needs."""
 
     def inner(self, parts, h) -> tuple:
-        """Return (z, saved)."""
+        """Return (z, saved): this rank's share of the middle's outputs, and what `inner_back` needs."""
 
     def leave(self, parts, z, x) -> tuple:
-        """Return (y, saved). May write into z."""
+        """Return (y, saved): the outputs, and what `leave_back` needs. May write into z."""
 
     def leave_back(self, saved, dy) -> tuple:
         """Return (dz, past). `past` is the gradient along the residual path, or None without one."""
@@ -44,7 +44,7 @@ class Block(Protocol):
         """Return this rank's contribution to dh, or None if it is not `needed`."""
 
     def enter_back(self, parts, saved, dh, past, g):
-        """Return dx."""
+        """Return dx, the gradient of the block's inputs."""
 
 
 class PlainBlock:

@@ -123,7 +123,7 @@ def _text(content: bytes, file: str) -> str:
 
 
 def _parse(text: str, delimiter: str, file: str) -> tuple[tuple[int, ...], Sequence[list[str]]]:
-    """Return (line of each row, its cells)."""
+    """Return (the line of each row, the cells of each row)."""
     if not (read := list(_rows(text, delimiter, file))):
         raise ValueError(f"{file} has only empty cells; a table needs at least {LEAST} rows.")
     lines, rows = zip(*read, strict=True)

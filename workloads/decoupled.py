@@ -174,7 +174,7 @@ class Direct:
         return to_device(b.astype(task.workload.dtype), task.comm.device)
 
     def forward(self, w, x, label: str = "F") -> tuple:
-        """Return (y, saved)."""
+        """Return (y, saved): the module's outputs, and what `backward` needs from this pass."""
         saved = []
         with self.module.task.computing(label):
             for layer, place in zip(self.layers, self.places, strict=True):

@@ -149,13 +149,13 @@ class MoeBlock(Layer):
         return y, returned
 
     def leave_back(self, dy, returned, routing: Routing) -> tuple:
-        """Return (gradients of the outputs of each expert, dweight)."""
+        """Return (gradients of the outputs of each expert, gradient of the weights of the choices)."""
         drows, dweight = kernels.empty_like(returned), kernels.empty_like(routing.weight)
         kernels.combine_rows_backward(drows, dweight, rows(dy), returned, routing.place, routing.weight)
         return cut(drows, routing.taken), dweight
 
     def enter_back(self, parts, dinputs: Sequence, dweight, routing: Routing, dy, needed: bool = True) -> tuple:
-        """Return (dx, (u, dh, h, dz)), given the gradients of the inputs of each expert."""
+        """Return (dx, what `router_weights` needs), given the gradients of the inputs of each expert."""
         gain, _, router = parts[:SHARED]
         u, r, h, p, weight, chosen, place, share, *_ = routing
         dz, dh, ones = kernels.empty_like(p), kernels.empty_like(h), kernels.empty_like(weight)
@@ -205,13 +205,13 @@ def by_expert(parts: Sequence) -> list[Sequence]:
 
 
 def run_experts(parts, inputs: Sequence) -> tuple[list, list]:
-    """Return (outputs, saved) of each expert, given its rows."""
+    """Return (outputs, saved), one of each per expert, given the rows of each expert."""
     done = [mlp(own, x) for own, x in zip(by_expert(parts), inputs, strict=True)]
     return [y for y, _ in done], [saved for _, saved in done]
 
 
 def run_experts_back(parts, saved: Sequence, doutputs: Sequence) -> tuple[list, list]:
-    """Return (gradients of the inputs, pending) of each expert."""
+    """Return (gradients of the inputs, pending), one of each per expert."""
     done = [mlp_back(own, kept, dy) for own, kept, dy in zip(by_expert(parts), saved, doutputs, strict=True)]
     return [dx for dx, _ in done], [pending for _, pending in done]
 

@@ -56,8 +56,8 @@ class InterruptedPass(ABC):
 
     @abstractmethod
     def forward(self, label: str, layer, parts, x, exchange) -> tuple[Any, Any]:
-        """Return (y, saved) of an interrupted layer."""
+        """Return (y, saved): the outputs of an interrupted layer, and what `backward` needs."""
 
     @abstractmethod
     def backward(self, label: str, layer, parts, gradients, saved, dy, exchange) -> Any:
-        """Write the gradients of an interrupted layer; return dx."""
+        """Write the gradients of an interrupted layer's parameters; return dx, the gradient of its inputs."""

@@ -43,7 +43,7 @@ class Layer(Protocol):
 
     @abstractmethod
     def forward(self, parts, x) -> tuple[Any, tuple]:
-        """Return (y, saved)."""
+        """Return (y, saved): the outputs, and what the backward pass needs."""
 
     def statistics(self, saved) -> Any:
         """Return what `evaluate` needs from a forward pass of training samples, if y depends on the batch."""
@@ -54,7 +54,9 @@ class Layer(Protocol):
 
     @abstractmethod
     def backward_input(self, parts, saved, dy, needed: bool = True) -> tuple[Any, tuple]:
-        """Return (dx, pending); dx is None where it is not `needed`. The last element of `pending` is an array."""
+        """Return (dx, pending): the gradient of the inputs, or None where it is not `needed`, and what
+        `backward_weights` needs. The last element of `pending` is an array.
+        """
 
     @abstractmethod
     def backward_weights(self, gradients, pending) -> None:

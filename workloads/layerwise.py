@@ -71,7 +71,7 @@ class LayerwisePass:
         self.task.holds("activations", sum(self._kept.values()))
 
     def new_arrays(self, saved) -> dict[int, int]:
-        """Return address -> bytes of the arrays in `saved` that no earlier layer has stored."""
+        """Return {address: bytes} of the arrays in `saved` that no earlier layer has stored."""
         every = self.task.workload.extents(saved)
         return {address: nbytes for address, nbytes in every.items() if address not in self._kept}
 
@@ -132,11 +132,11 @@ class WholePass:
         """Do nothing, since `backward` does both passes."""
 
     def backward(self, w):
-        """Record the loss. Return g, (d,)."""
+        """Record the loss. Return g, (d,), the gradient of the mini-batch's mean loss."""
         return self.backward_factors(w)[0]
 
     def backward_factors(self, w) -> tuple:
-        """Record the loss. Return (g, None)."""
+        """Record the loss. Return (g, None): the gradient has no factors here."""
         self.ready = False
         return self.model.task.gradient(w, self.model.batch)[1], None
 

@@ -89,7 +89,7 @@ class Sequential:
         return w
 
     def forward(self, w, x) -> tuple:
-        """Return (y, saved)."""
+        """Return (y, saved): the outputs, and what the backward pass needs."""
         return self._through(slice(0, self.depth), self._parts(w), x)
 
     def backward(self, w, saved, dy, g=None, add=False) -> tuple:
@@ -107,7 +107,9 @@ class Sequential:
         return dx, self.backward_weights(pending), (inputs, errors) if flat else None
 
     def backward_input(self, w, saved, dy) -> tuple:
-        """Return (dx, pending). Products with transposed weights use `w`; everything else comes from `saved`."""
+        """Return (dx, pending), the gradient of the inputs and what `backward_weights` needs. Products with transposed
+        weights use `w`; everything else comes from `saved`.
+        """
         pending = [()] * len(self.layers)
         parts = self._parts(w)
         for i in reversed(range(len(self.layers))):
@@ -138,7 +140,7 @@ class Sequential:
         return loss, dy
 
     def gradient(self, w, x, target) -> tuple:
-        """Return (loss, g) of the whole model."""
+        """Return (loss, g) of the whole model: the mean loss over the batch, and its gradient at w."""
         return self._pass(w, x, target)
 
     def _by_layer(self, w, x, target) -> tuple:
@@ -174,7 +176,7 @@ class Sequential:
         return loss, g
 
     def _through(self, segment: slice, parts: list, x) -> tuple:
-        """Return (y, saved) of some layers."""
+        """Return (y, saved) of the layers in a slice: the outputs, and what their backward passes need."""
         saved = []
         for layer, own in zip(self.layers[segment], parts[segment], strict=True):
             x, kept = layer.forward(own, x)

@@ -78,7 +78,7 @@ class TorchStage:
             return functional_call(self.module, named, (x,))
 
     def forward(self, w, x) -> tuple:
-        """Return (y, saved)."""
+        """Return (y, saved): the outputs, and what the backward pass needs."""
         own = _tensor(w).clone().requires_grad_()
         x = _tensor(x)
         if self.offset:
@@ -102,7 +102,9 @@ class TorchStage:
         return *self.backward(w, saved, dy), None
 
     def backward_input(self, w, saved, dy) -> tuple:
-        """Return (dx, pending)."""
+        """Return (dx, pending): the gradient of the inputs (None on the first stage), and what `backward_weights`
+        needs.
+        """
         saved.own.data.copy_(_tensor(w))
         dx = None
         if self.offset:
@@ -111,7 +113,9 @@ class TorchStage:
         return dx, (saved, dy)
 
     def backward_weights(self, pending, g=None, add=False):
-        """Return g. Autograd traverses the stage a second time for this, unlike our own layers."""
+        """Return g, the gradient of the parameters. Autograd traverses the stage a second time for this, unlike our own
+        layers.
+        """
         saved, dy = pending
         self._charge(saved.x, saved.y, times=2 if self.offset else 1)
         return _put(_gradients(saved.y, (saved.own,), dy)[0], g, add)

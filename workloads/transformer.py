@@ -256,14 +256,14 @@ class Head(Layer):
 
 
 def attend(heads: int, q, k, v) -> tuple:
-    """Return (a, p) of causal attention over whole samples; backward needs p."""
+    """Return (a, p), the outputs and weights of causal attention over whole samples; backward needs p."""
     a, p = kernels.empty_like(q), kernels.empty((len(q), heads, q.shape[1], q.shape[1]), q)
     kernels.attention_forward(a, p, q, k, v)
     return a, p
 
 
 def attend_back(da, p, q, k, v) -> tuple:
-    """Return (dq, dk, dv)."""
+    """Return (dq, dk, dv), the gradients of queries, keys and values."""
     dqkv = tuple(kernels.empty_like(x) for x in (q, k, v))
     kernels.attention_backward(*dqkv, da, p, q, k, v)
     return dqkv
@@ -283,7 +283,7 @@ def mlp_start(generator: np.random.Generator, width: int, gain: float) -> list[n
 
 
 def mlp(parts, h) -> tuple:
-    """Return (W2 gelu(W1 h + b1) + b2, saved)."""
+    """Return (W2 gelu(W1 h + b1) + b2, what `mlp_back` needs)."""
     w1, b1, w2, b2 = parts
     z = project(h, w1, b1)
     a = kernels.empty_like(z)
@@ -292,7 +292,7 @@ def mlp(parts, h) -> tuple:
 
 
 def mlp_back(parts, saved, dy) -> tuple:
-    """Return (dh, pending)."""
+    """Return (dh, pending): the gradient of h, and what `mlp_weights` needs."""
     w1, _, w2, _ = parts
     h, z, a = saved
     dz = back(dy, w2)

@@ -81,7 +81,7 @@ def server(comm, task, s):
 
 
 def mean_squares(w, workers, s):
-    """Return {worker: its mean squares, (d,)}: all the same array if shared, one each if not; {} in the
+    """Return {worker: its mean squares, (d,)}: one array for all workers if `shared`, otherwise one for each; {} in the
     constant form.
     """
     if s.form == "constant":

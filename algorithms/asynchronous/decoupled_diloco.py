@@ -137,8 +137,8 @@ def server(comm, task, s):
     asked, over = False, False  # whether the others were asked for their fragments; whether the grace is over
 
     def end_round():
-        """Take an outer step on this round's fragment, towards the mean of the pushed ones, and send the result to all
-        workers.
+        """Take an outer step on this round's fragment, towards the mean of the pushed fragments, and send the result to
+        all workers.
         """
         places = parts[current % len(parts)]
         total = sum(steps if s.weigh else 1 for steps, _ in pushes.values())

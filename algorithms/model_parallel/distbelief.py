@@ -113,7 +113,9 @@ def sum_parts(comm, dx, units):
 
 
 def tell(comm, what):
-    """Send `what(machine)` to every other machine, the next one first, so that not all send to the same one at once."""
+    """Send `what(machine)` to every other machine, the next one first, so that machines do not all send to the same one
+    at once.
+    """
     for step in range(1, comm.size):
         machine = (comm.rank + step) % comm.size
         comm.send(what(machine), machine)

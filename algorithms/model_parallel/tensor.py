@@ -74,7 +74,7 @@ def worker(comm, task, s=Settings()):
 
 
 def forward(blocks, w, x, between):
-    """Return (y, saved)."""
+    """Return (y, saved): the outputs of the last block, and what the backward pass needs."""
     saved = []
     for block in blocks:
         h, entered = block.enter(w, x)
@@ -85,7 +85,7 @@ def forward(blocks, w, x, between):
 
 
 def backward(blocks, w, saved, dy, g, between):
-    """Write g; return dx, or None for the model's first block."""
+    """Write g and return dx, the gradient of the inputs, or None for the model's first block."""
     for block, (entered, inside, left) in zip(reversed(blocks), reversed(saved), strict=True):
         dz, past = block.leave_back(left, dy)
         dh = block.inner_back(w, inside, between.g_back(dz) if block.partial else dz, g)

@@ -100,7 +100,9 @@ def neighbours(name: Topology, size: int, edges: str = "") -> Graph:
 
 
 def same_graph(name: Topology, size: int, edges: str = "") -> list[str]:
-    """Return a note if this topology equals one of another name, e.g. a ring for a torus of 7 ranks; else []."""
+    """Return a list with a note if this topology has the graph of another one, as a torus of 7 ranks is a ring; else
+    [].
+    """
     if size < 3 or edges or (size > FEW and name != "torus"):
         return []
     degrees = {len(others) for others in neighbours(name, size)}

@@ -109,7 +109,9 @@ def _take_example() -> None:
 
 
 def _name_anew() -> None:
-    """Drop an example's name once its first line is gone, i.e. once another script has been pasted over it."""
+    """Drop an example's name once the example's first line is gone, i.e. once another script has been pasted
+    over it.
+    """
     state = st.session_state
     if state.script_file in script.EXAMPLES and not state.get("script_upload"):
         first = script.example(state.script_file).partition("\n")[0]

@@ -38,7 +38,7 @@ def draw():
 
 
 def _special_cases() -> None:
-    """Show which algorithms the chosen one equals in special cases."""
+    """Show which algorithms the chosen algorithm equals in special cases."""
     if claims := chosen.algorithm().equivalences:
         told = [f"- {escape_markdown(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
         st.markdown(

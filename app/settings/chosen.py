@@ -136,7 +136,7 @@ def settle(field: str) -> None:
 
 
 def settle_workload(before: str | None) -> None:
-    """After a change of workload from `before`, apply the new one's defaults.
+    """After a change of workload from `before`, apply the defaults of the new workload.
 
     If no table has been chosen for the workload "table", the page that asks for one opens, and the workload stays.
     """
@@ -154,7 +154,7 @@ def switch(algorithm: str) -> None:
 
 
 def _workload() -> str:
-    """Return the workload for the newly chosen algorithm: its own, or the one that the reader had."""
+    """Return the workload for the newly chosen algorithm: its own, or the workload that the reader had chosen."""
     state, own = st.session_state, algorithm().defaults.get("workload")
     on_page = state["workload"]
     if own:

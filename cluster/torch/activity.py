@@ -83,7 +83,7 @@ class Activity:
         self._labels.append(self.label())
 
     def _of_node(self) -> str:
-        """Return the label of the autograd node being computed, or "" if it has none."""
+        """Return the label of the autograd node being computed, or "" if the node has no label."""
         node = torch._C._current_autograd_node()
         number = node._sequence_nr() if hasattr(node, "_sequence_nr") else 0
         if number < 1 << 63:

@@ -124,7 +124,8 @@ def _joined_late(lanes: Lanes, span: np.ndarray, collective: np.ndarray) -> np.n
 
 
 def _passed_on(lanes: Lanes, mine, theirs, longer) -> np.ndarray:
-    """Return the wait that explains why the same collective took `longer` on the late rank, -1 where none does.
+    """Return the index of the wait that explains why the same collective took `longer` on the late rank; -1 where no
+    wait does.
 
     One rank's delay reaches the others of a ring one after another, so the collective takes longer on some of them.
     The wait is the one before the collective on this rank or, failing that, on the late rank.

@@ -156,7 +156,7 @@ def _boundary(workload: Supervised, ask: Sequence[Callable[[np.ndarray], np.ndar
 
 
 def _write(outputs: Callable[[np.ndarray], np.ndarray], prompt: np.ndarray, labels: Sequence[str]) -> str:
-    """Return WRITTEN characters with which the model continues `prompt`, (context,); "" if it diverged."""
+    """Return the WRITTEN characters with which the model continues `prompt`, (context,); "" if the model diverged."""
     draw = np.random.default_rng(0).random(WRITTEN)
     seen = prompt.copy()
     for chance in draw:

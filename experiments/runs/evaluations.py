@@ -27,7 +27,8 @@ class Model(NamedTuple):
 
 
 def complete(event_logs: Sequence[EventLog], over: bool) -> list[int]:
-    """Return the report indices that are complete: every reporting rank has a report of this index, or ended before it.
+    """Return the complete report indices: those for which every reporting rank has a report, unless it ended before
+    that report.
 
     Unless the run is `over`, no rank is assumed to have ended.
     """

@@ -26,7 +26,9 @@ class Scaling(NamedTuple):
 
 
 def samples_or_target(run: Run | RunOutcome) -> float | None:
-    """Return the speed of a run: samples per second or, with a target loss, one over the time it took to reach it."""
+    """Return the speed of a run: samples per second or, with a target loss, one over the time in s that the run took to
+    reach it.
+    """
     target = run.experiment.target_loss
     if target is None:
         return run.summary["samples_per_second"]

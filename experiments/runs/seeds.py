@@ -44,7 +44,7 @@ def with_seeds(experiment: Experiment, count: int) -> list[Experiment]:
 
 
 def pair_by_seed(one: Sequence[Run], other: Sequence[Run]) -> list[tuple[Run, Run]]:
-    """Return pairs of runs with the same seed, one from each sequence; at least one pair.
+    """Return pairs of runs with the same seed, one run from each sequence. There is at least one pair.
 
     Without a seed in common, the only pair is the first run of each.
     """

@@ -180,7 +180,8 @@ def commit() -> str:
 
 
 def _uncompressed(run: Run, steps: int, per_epoch: int | None) -> float:
-    """Return the bytes the same steps would send without compression, by the declared price; 0 if not compressed.
+    """Return the bytes that the same steps would send without compression, by the declared price; 0 if nothing is
+    compressed.
 
     Also 0 if there is no price, or if it depends on epochs and `per_epoch` is None: the shortest and the longest
     epochs differ in it.

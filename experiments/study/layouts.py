@@ -340,7 +340,7 @@ def _change(seconds: float) -> str:
 
 
 def _too_large(answer: LayoutAnswer) -> str:
-    """Return sentences for when no layout fits: what the smallest one needs, and how many GPUs would be enough."""
+    """Return sentences to show if no layout fits: what the smallest layout needs, and how many GPUs would be enough."""
     nearest, asked = answer.smallest, answer.request
     need = units.size(float(nearest.memory.total[0]))
     has = units.size(float(nearest.setup.gpu.memory))

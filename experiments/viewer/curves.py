@@ -37,7 +37,7 @@ def window(runs: Sequence[Run]) -> float:
 
 
 def training(run: Run, axis: str, steps: float | None = None) -> tuple[Line, Line]:
-    """Return (every mini-batch loss, its running mean over ranks and neighbouring steps), thinned.
+    """Return (the losses of all mini-batches, their running mean over ranks and neighbouring steps), thinned.
 
     The mean is taken over `steps` steps (default: the `window` of this run), but never over a large part of the run.
     """
@@ -67,7 +67,8 @@ def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
 
 
 def mean(lines: Sequence[Line]) -> Line:
-    """Return the mean of lines, at those x of the first that all of them cover; its error is their standard deviation.
+    """Return the mean of several lines, at those x of the first line that all lines cover; its error is their standard
+    deviation.
 
     Its seconds are those of the first line.
     """

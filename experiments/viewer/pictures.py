@@ -54,7 +54,7 @@ class Shown(AnyShown):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """All runs that this one stands for, such as other seeds."""
+        """All runs that this run stands for, such as those with other seeds."""
         return self.run, *self.others
 
 
@@ -271,7 +271,7 @@ def _ended(s: Shown) -> str:
 
 
 def _ghosts_first(shown: list[Shown]) -> list[Shown]:
-    """Return the runs in drawing order, ghosts first, so that they lie below the others."""
+    """Return the runs in drawing order, with ghosts first, so that ghosts lie below the other runs."""
     return sorted(shown, key=lambda one: not one.ghost)
 
 

@@ -54,7 +54,7 @@ def pages() -> dict[str, tuple[str, str]]:
 
 @cache
 def _texts() -> dict[str, str]:
-    """Return page -> path for the project's documents, except those that are already part of the book."""
+    """Return {page: path} of the project's documents, except those that are already part of the book."""
     docs = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
     named = {path.removeprefix("docs/").removesuffix(".md").replace("/", "_").lower(): path for path in docs}
     named |= {page: path for page, path in TEXTS.items() if (ROOT / path).is_file()}

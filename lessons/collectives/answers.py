@@ -21,7 +21,9 @@ def least(run, few: int, many: int) -> float:
 
 
 def small(run, ranks: int) -> float:
-    """Return how many times as long a ring of this many ranks takes for 4 kB as one of eight."""
+    """Return how many times as long an all-reduce of 4 kB takes around a ring of this many ranks as around a ring of
+    eight.
+    """
     return took(all_reduce, ranks, experiments.SMALL) / took(all_reduce, 8, experiments.SMALL)
 
 

@@ -87,7 +87,7 @@ def mean_of_means(run, few: int, many: int) -> float:
 
 
 def gain(run, gradient: int, exchange: int, accumulate: int) -> float:
-    """Return how many times as fast mini-batches are processed with one exchange for several of them."""
+    """Return how many times as fast mini-batches are processed if several share one exchange."""
     return (gradient + exchange) / (gradient + exchange / accumulate)
 
 

@@ -206,7 +206,8 @@ class Holding:
         self._comm.send((x, p), dst, tag)
 
     def _poll(self, tag=0):
-        """Return the ranks that `poll` lists, without lost ones. A rank listed without a message is from then on lost.
+        """Return the ranks that `poll` lists, without lost ones. A rank that is listed without having a message counts
+        as lost from then on.
 
         A cluster's `recv_any` reports a loss once no message is in flight, but to a slow worker some always are.
         """

@@ -34,7 +34,7 @@ def least_overlap(run, seconds: int, fragments: int) -> float:
 
 
 def images(run, speeds: str) -> float:
-    """Return how many times as many images workers of these speeds take in without a barrier as with one."""
+    """Return how many times as many images workers of these speeds process without a barrier as with a barrier."""
     each = [float(one) for one in speeds.replace(" and ", ", ").split(", ")]
     return sum(max(each) / one for one in each) / len(each)
 

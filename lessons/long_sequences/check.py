@@ -86,7 +86,7 @@ def check(solution, seed):
 
 
 def _times(one: float, other: float) -> float:
-    """Return one as a multiple of the other; infinity if that is 0, as for ranks that compute no scores."""
+    """Return one as a multiple of the other; infinity if the other number is 0, as for ranks that compute no scores."""
     return one / other if other else inf
 
 

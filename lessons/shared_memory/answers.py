@@ -26,7 +26,7 @@ def lost(run, threads: int, nanoseconds: int) -> float:
 
 
 def notice(run, kind: str) -> str:
-    """Return how far sixteen threads are behind one at a small rate, as the key of a choice."""
+    """Return how far sixteen threads are behind a single thread at a small rate, as the key of a choice."""
     one, many = (experiments.gap(run, kind.partition(":")[0], threads, 0.25) for threads in (1, 16))
     behind = many / one - 1
     return "same" if behind < 0.05 else "some" if behind < 1 else "lost"

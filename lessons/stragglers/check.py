@@ -69,7 +69,7 @@ def check(solution, seed):
 
 
 def crashes(trace, dice):
-    """Return the setting `crash` with which two workers crash at once: an idle one whose gradient was counted, and one
+    """Return the setting `crash` for two workers that crash at once: an idle one whose gradient was counted, and one
     that is computing.
 
     `trace` is that of the same server without crashes. Up to the first crash, both runs are the same.

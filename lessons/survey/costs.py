@@ -123,7 +123,7 @@ class Costs:
 
 @cache
 def every() -> dict[str, Costs]:
-    """Return the costs of every method in the catalogue, by short name: those of its family, except where it has its
+    """Return the costs of every method in the catalogue, by short name: those of the method's family, unless it has its
     own.
     """
     found = {}

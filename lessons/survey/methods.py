@@ -95,7 +95,7 @@ def chapters_of(name: str) -> tuple[str, ...]:
 
 @cache
 def _shown(chapter: str) -> dict[str, set[str]]:
-    """Return figure -> names of the algorithms and compressions it uses, for a chapter's own figures."""
+    """Return {figure: names of the algorithms and compressions that it uses} for a chapter's own figures."""
     statements = read_statements(ROOT / "lessons" / chapter)
     defined = {name: node for node in statements for name in _names(node)}
     golden = ROOT / "lessons" / chapter / "golden.json"

@@ -77,7 +77,7 @@ class Errors(NamedTuple):
 
 @functools.cache
 def table() -> PublishedRows:
-    """Return all rows."""
+    """Return all rows of the table."""
     with FILE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
 

@@ -93,7 +93,7 @@ class Executor:
         return w
 
     def _do(self, ops: list[Op]) -> None:
-        """Execute a group of overlapped ops, usually a single one."""
+        """Execute a group of overlapped ops, usually a single op."""
         inputs = [self._input(*op) for op in ops]
         outputs = [self._compute(op, x) for op, x in zip(ops, inputs, strict=True)]
         for op, y in zip(ops, outputs, strict=True):

@@ -97,7 +97,7 @@ class Weights:
         return self.history[version - self.version - 1]
 
     def step(self, policy: Policy, g) -> None:
-        """Make the next version, in place if no pass can read the current one any more."""
+        """Make the next version, in place if no pass can read the current version any more."""
         version, w = self.newest
         if policy.stash or self.several:
             w = kernels.copy(w)

@@ -78,7 +78,7 @@ class StreamExecutor(Executor):
         return not over
 
     def _others_update(self, state: StageState) -> bool:
-        """Return True if the other replicas wait for this one to update although it has no mini-batch left."""
+        """Return True if the other replicas wait for this replica to update, although no mini-batch is left for it."""
         if self.end is None or state.in_flight or state.g is not None:
             return False
         replicas = self.plan.replicas[state.stage.index]

@@ -179,7 +179,7 @@ def trace_frame(
 
 
 def beside(one: Trace, other: Trace) -> Trace:
-    """Return both traces as one: rank r of the first is lane 2r, rank r of the second the lane below."""
+    """Return both traces as one: rank r of the first trace is lane 2r, and rank r of the second is the lane below."""
     return _joined((one, other), 2 * max(one.ranks, other.ranks), lambda number, ranks: 2 * ranks + number)
 
 
