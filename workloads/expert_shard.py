@@ -17,11 +17,11 @@ from operator import itemgetter
 import numpy as np
 
 from kernels import to_device
-from workloads.experts import OWN, SHARED, MoeBlock, expert_weights, run_experts, run_experts_back
+from workloads.experts import OWN, SHARED, MoeBlock, RoutingTally, expert_weights, run_experts, run_experts_back
 from workloads.interrupted_pass import InterruptedPass
 
 
-class ExpertShard(InterruptedPass):
+class ExpertShard(InterruptedPass, RoutingTally):
     """The shard of rank `rank` in a model whose experts are divided evenly among `ranks` ranks.
 
     gradient(w, batch, exchange) returns the mean loss of this rank's samples, and g: for its experts the gradient of
@@ -49,8 +49,7 @@ class ExpertShard(InterruptedPass):
         for (replicated, number, _, shape), end in zip(held, ends, strict=True):
             parts[replicated][number].append((slice(end - math.prod(shape), end), shape))
         self._places = [replicated + own for own, replicated in zip(*parts, strict=True)]  # as in the layer's shapes
-        self.wanted: list[np.ndarray] = []  # choices of each expert, in each block of the last pass
-        self.taken: list[np.ndarray] = []  # rows that each expert took
+        self.clear_tally()
 
     def start(self):
         """Return the initial parameters of this shard, (d_r,)."""
@@ -62,19 +61,8 @@ class ExpertShard(InterruptedPass):
         self.task.report(w[:count], self.where[:count])
 
     def gradient(self, w, batch, exchange):
-        self.wanted, self.taken = [], []
+        self.clear_tally()
         return super().gradient(w, batch, exchange)
-
-    @property
-    def fraction_dropped(self) -> float:
-        """The fraction of this rank's choices, in the last pass, that found their expert full."""
-        choices = sum(map(np.sum, self.wanted))
-        return float((choices - sum(map(np.sum, self.taken))) / max(1, choices))
-
-    @property
-    def imbalance(self) -> float:
-        """The choices of the most popular expert as a multiple of the mean, averaged over blocks."""
-        return float(np.mean([wanted.max() / wanted.mean() for wanted in self.wanted] or [1.0]))
 
     def cut(self, vector):
         return [[vector[place].reshape(shape) for place, shape in layer] for layer in self._places]
@@ -83,8 +71,7 @@ class ExpertShard(InterruptedPass):
         computing = self.task.computing
         with computing(label):
             inputs, routing = layer.enter(parts, x)
-        self.wanted.append(routing.wanted)
-        self.taken.append(routing.taken)
+        self.count(routing)
         own, sent = exchange.to_experts(inputs)
         with computing(label):
             outputs, inside = run_experts(parts[SHARED:], own)

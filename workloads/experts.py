@@ -172,6 +172,30 @@ class MoeBlock(Layer):
         kernels.matmul(gradients[2], rows(h).T, dz)
 
 
+class RoutingTally:
+    """What this rank's tokens have chosen since the tally was cleared, for each block that they passed."""
+
+    def clear_tally(self) -> None:
+        self.wanted: list[np.ndarray] = []  # choices of each expert
+        self.taken: list[np.ndarray] = []  # rows that each expert took
+
+    def count(self, routing: Routing) -> None:
+        """Add what the tokens of a block have chosen."""
+        self.wanted.append(routing.wanted)
+        self.taken.append(routing.taken)
+
+    @property
+    def fraction_dropped(self) -> float:
+        """The fraction of this rank's choices that found their expert full."""
+        choices = sum(map(np.sum, self.wanted))
+        return float((choices - sum(map(np.sum, self.taken))) / max(1, choices))
+
+    @property
+    def imbalance(self) -> float:
+        """The choices of the most popular expert as a multiple of the mean, averaged over blocks."""
+        return float(np.mean([wanted.max() / wanted.mean() for wanted in self.wanted] or [1.0]))
+
+
 def places(chosen: np.ndarray, experts: int, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (place, wanted) for the experts that tokens choose, (tokens, k).
 

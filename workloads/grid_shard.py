@@ -18,11 +18,12 @@ from kernels import to_device
 from kernels.arrays import concatenate, shares, take
 from tracing import COMPUTE
 from workloads.blocks import Block
+from workloads.experts import RoutingTally
 from workloads.tensor_shard import BlockShard, TensorShard
 from workloads.transformer_blocks import ExpertsBlock, HeadsBlock, TokenBlock, TokenBlockAt
 
 
-class GridShard(TensorShard):
+class GridShard(TensorShard, RoutingTally):
     """The shard at place `rank` of `ranks`, of one stage of a pipeline; see `TensorShard`.
 
     `pieces` are ascending slices of the positions, all of them if there are none. `holder` is (holder, holders), which
@@ -38,7 +39,8 @@ class GridShard(TensorShard):
         super().__init__(task, rank, blocks, lambda _, size: np.arange(size)[shares(size, ranks)[rank]], some, chunks)
 
     def next_batch(self) -> tuple:
-        """Return (x, target) of the next mini-batch, at the positions of this shard."""
+        """Return (x, target) of the next mini-batch, at the positions of this shard, and clear the tally."""
+        self.clear_tally()
         if not self.pieces:
             return self.task.next_batch()
         parts = self.task.workload.batch(next(self.task.batches))
@@ -61,7 +63,7 @@ class GridShard(TensorShard):
 
     def _shard(self, number: int, block: Block, places: list) -> BlockShard:
         if isinstance(block, ExpertsBlock):
-            return ExpertsShard(self.task, number, block, places, self.exchange)
+            return ExpertsShard(self.task, number, block, places, self.exchange, self)
         if isinstance(block, HeadsBlock) and self.pieces:
             return HeadsShard(self.task, number, block, places, self.attention)
         return super()._shard(number, block, places)
@@ -94,9 +96,14 @@ class HeadsShard(BlockShard):
 class ExpertsShard(BlockShard):
     """A mixture of experts; `exchange` takes rows of tokens to their experts and back."""
 
-    def __init__(self, task, number, block: ExpertsBlock, places, exchange):
+    def __init__(self, task, number, block: ExpertsBlock, places, exchange, tally: RoutingTally):
         super().__init__(task, number, block, places)
-        self.exchange = exchange
+        self.exchange, self.tally = exchange, tally
+
+    def enter(self, w, x):
+        h, routing = super().enter(w, x)
+        self.tally.count(routing)
+        return h, routing
 
     def inner(self, w, h):
         own, sent = self.exchange.to_experts(h)

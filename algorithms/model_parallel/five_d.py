@@ -115,6 +115,9 @@ def worker(comm, task, s=Settings()):
             sequence.all_reduce(loss, op="mean")
             if part == place == 0:
                 task.record(float(loss[0]), len(batch[0]))
+        if shard.wanted:  # it has mixtures of experts
+            task.measure("tokens dropped", shard.fraction_dropped)
+            task.measure("imbalance", shard.imbalance)
         if shard.experts:
             alike.all_reduce(g[: shard.experts])
             kernels.scale(g[: shard.experts], 1 / peers.size)

@@ -160,6 +160,19 @@ def test_a_rank_holds_activations_of_its_own_positions_heads_and_stage():
     assert held(ONE | {"tensor": 2, "context_ranks": 2}) < 0.7 * half
 
 
+def test_ranks_measure_what_their_tokens_choose_as_in_expert_parallelism():
+    crowded = {"capacity": 0.5, "balance": 0.1}
+
+    def measured(training):
+        return [[(what, value) for _, _, what, value in log.measures] for log in training.outcome.event_logs]
+
+    mine = measured(course(ONE | {"expert_ranks": 4}, text(**crowded), replicas=4, steps=2))
+    expert = train("expert", text(**crowded), 4, RATE, batch=BATCH // 4, steps=2)
+    assert mine == measured(expert) and mine[0][0][0] == "tokens dropped" and mine[0][0][1] > 0
+    stages = measured(course(ONE | {"stages": 3}, text(**crowded), steps=1))
+    assert [bool(rows) for rows in stages] == [False, True, True]
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
