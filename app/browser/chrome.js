@@ -1,6 +1,6 @@
 // Browser history and scrolling that Streamlit lacks. Streamlit pushes a history entry for every changed setting. Here, each
 // run has one entry; changes after a run share one further entry until the next run. Parameters in `apart` only say how the
-// page shows a run, so they update the current entry and never add one.
+// page shows a run, so they update the current entry and never add one. A page that was drawn in part asks for the rest.
 // Relies on Streamlit pushing those entries. Without this script, the Back button would step through every setting.
 const NARROW = "(max-width: 767px)"; // screens that show only part of the page
 const CARD = '[class*="st-key-card-"] button';
@@ -9,7 +9,7 @@ const CHOSEN = '[class*="st-key-option-"] button'; // an answer on a card; its e
 const ANSWER = ".st-key-open-question, .st-key-answer, .st-key-finding"; // a question from the menu, or its answer, which may be a card
 const drawn = (window.lockstepChrome ??= watched()); // only once, however often this script is loaded
 
-export default function ({ data }) {
+export default function ({ data, setTriggerValue }) {
   drawn.place = location.pathname;
   drawn.apart = data.apart;
   if (data.run && data.run !== drawn.run) {
@@ -18,6 +18,8 @@ export default function ({ data }) {
   }
   if (data.answer && data.answer !== drawn.answer) requestAnimationFrame(() => document.querySelector(ANSWER)?.scrollIntoView({ block: "start" }));
   drawn.answer = data.answer || drawn.answer;
+  drawn.ask = data.inPart ? () => setTriggerValue("opened", true) : null;
+  if (drawn.ask && !document.documentElement.classList.contains("opening")) drawn.ask();
 }
 
 // Wraps the history functions; returns the state that each redraw fills in: path, run, the names in `apart`, last answer.
@@ -32,6 +34,7 @@ function watched() {
     if (!follows || (history.state?.ran && another(url))) push(state, title, url);
     else history.replaceState({ ...state }, title, url);
   };
+  addEventListener("opened", () => drawn.ask?.()); // the curtain (opening.js): the reader sees the page
   document.addEventListener("click", (event) => {
     const narrow = matchMedia(NARROW).matches;
     if (narrow && event.target.closest?.(CHOSEN)) document.querySelector(".st-key-timeline")?.scrollIntoView({ block: "start" });
@@ -53,5 +56,5 @@ function watched() {
     return JSON.stringify([...new URLSearchParams(search)].filter(([name]) => !drawn.apart.includes(name)).sort());
   }
 
-  return { place: null, run: null, apart: [], answer: 0 };
+  return { place: null, run: null, apart: [], answer: 0, ask: null };
 }

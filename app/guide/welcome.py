@@ -34,6 +34,14 @@ def first() -> bool:
     return on() and not st.session_state.get("linked")
 
 
+def is_alone() -> bool:
+    """Return True while a browser draws its first screen, whose run's pictures follow once the reader sees it.
+
+    Tests without a browser have no curtain to open, and get the whole page at once.
+    """
+    return first() and "opened" not in st.session_state and "Sec-WebSocket-Key" in st.context.headers
+
+
 def show(folder: str) -> bool:
     """Draw the first screen above the run in `folder`; return True if it has explained the run's result."""
     try:

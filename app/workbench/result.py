@@ -39,12 +39,17 @@ class UnderWay(Protocol):
 
 
 def show(
-    folder: str, wanted: Experiment | None, under_way: UnderWay | None = None, led: bool = False, told: bool = False
+    folder: str,
+    wanted: Experiment | None,
+    under_way: UnderWay | None = None,
+    led: bool = False,
+    told: bool = False,
+    brief: bool = False,
 ) -> None:
     """Show the run in `folder`; `wanted` is the experiment currently set in the controls, which may differ from it.
 
     While another run is `under_way`, this one stays in place: its curves as a ghost, the rest dimmed. `led`: its
-    timeline is already drawn above; `told`: so is its finding.
+    timeline is already drawn above; `told`: so is its finding. `brief`: end with the figures.
     """
     try:
         run = session.load(folder)
@@ -70,6 +75,8 @@ def show(
         figures.spread(own)
     with row:
         figures.show(own)
+    if brief:
+        return
     pinned = reference.of(own, shown)
     pair = [] if under_way else race.rivals(pinned, own)
     racing = bool(pair) and race.on()

@@ -47,7 +47,7 @@ def page() -> None:
     _show()
     state = st.session_state
     verdicts.keep()
-    chrome.show(state.asked.key() if state.get("asked") else "", ask.number_to_show())
+    chrome.show(state.asked.key() if state.get("asked") else "", ask.number_to_show(), welcome.is_alone())
     session.await_end(live.EVERY)  # a run of a fraction of a second need not wait for the next frame
 
 
@@ -82,7 +82,7 @@ def _show() -> None:
             if now:
                 live.show(led)
             else:
-                result.show(state.shown, experiment, led=led, told=told)
+                result.show(state.shown, experiment, led=led, told=told, brief=welcome.is_alone())
     elif now:
         with st.container(key="result"):
             if welcome.on():

@@ -38,6 +38,16 @@ def test_a_reader_follows_the_path_by_keys_and_sees_the_score(tab, address):
     expect(answer).to_contain_text("What if the network is slow?")
 
 
+def test_the_first_screen_is_shown_before_what_is_below_it(window, address):
+    below, page = ".st-key-rest", window.new_page()
+    page.add_init_script(f"addEventListener('opened', () => {{ drawn = document.querySelector('{below}') !== null; }})")
+    for _ in range(2):  # the second time the run is stored
+        page.goto(address)
+        expect(page.locator(below)).to_be_visible()
+    assert page.evaluate("drawn") is False
+    page.close()
+
+
 def test_on_a_phone_a_question_and_its_answer_come_into_sight(tab, address):
     page = tab(f"{address}/?workers=2")
     page.set_viewport_size({"width": 390, "height": 844})
