@@ -27,7 +27,7 @@ def queries() -> list[str]:
 
 
 def settle(given: bool) -> None:
-    """Use the pins in the address if it has any, or if it was `given` by a link or the browser's Back button.
+    """Use the pins in the address if the address has any, or if it was `given` by a link or the browser's Back button.
 
     Otherwise restore the pins that the reader had before visiting another page, whose address has no pins.
     """

@@ -1,4 +1,4 @@
-"""Polls: how many sessions of this server gave each answer to a question, since it started.
+"""Polls: how many sessions of this server gave each answer to a question, since the server started.
 
 Only counts are stored, not who answered; each session remembers whether it has answered. Old questions are forgotten.
 """

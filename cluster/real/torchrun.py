@@ -138,7 +138,8 @@ def _set_defaults(variables: dict[str, str]) -> None:
 
 
 def _is_recorded(comm: RealComm, store: Any) -> bool:
-    """Return whether rank 0 will report for all ranks: it knows of this rank's failure, or still runs without it.
+    """Return whether rank 0 will report for all ranks: it knows of this rank's failure, or still runs without this
+    rank.
 
     The store is queried from a thread, because a disconnected store never answers and its timeout does not fire either.
     """

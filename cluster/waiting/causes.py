@@ -113,7 +113,8 @@ def _chosen(lanes: Lanes, pieces: Pieces, is_one_program: bool) -> Columns:
 
 
 def _usual(lanes: Lanes, is_one_program: bool) -> np.ndarray:
-    """Return how long work with each span's label usually takes: the median over ranks, infinite if it is not work.
+    """Return how long work with each span's label usually takes, the median over ranks; infinity for a span that is not
+    work.
 
     A rank's value is the lower median of all its spans with the label. In a script a label may stand for all kinds of
     operations, so there each span is compared with the same one on the other ranks, if they have it.

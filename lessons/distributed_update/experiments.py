@@ -192,7 +192,8 @@ def gain(rows, network):
 )
 def accumulated_and_scaled(run):
     """Training on digits with 8 workers, 240 mini-batches of 8 images each on a slow network (1GbE). The rate is 0.05
-    for any batch, or 0.05 times the mini-batches of an update."""
+    for any batch, or 0.05 times the number of mini-batches in an update.
+    """
     for accumulate in (1, 2, 4, 8):
         row = {"accumulate": accumulate}
         for kind, rate in {"same": 0.05, "scaled": 0.05 * accumulate}.items():

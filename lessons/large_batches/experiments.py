@@ -276,7 +276,8 @@ LOWEST = {"adam": {16: 0.004, 64: 0.012, 256: 0.024}, "sgd": {16: 0.3, 64: 0.3, 
 )
 def best_rate_of_a_batch(run):
     """Digits, 15 epochs; training loss of the last one, mean of two seeds. Seven rates are tried, a factor of 1.4
-    apart. A parabola through the logarithms of the losses at the best one and its neighbours is lowest at `rate`.
+    apart. `rate` is where a parabola is lowest that passes through the logarithms of the losses at the best of these
+    rates and at its two neighbours.
     """
     for rule, batches in LOWEST.items():
         for batch, lowest in batches.items():

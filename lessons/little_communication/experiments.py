@@ -486,7 +486,8 @@ AGGREGATES = ("mean", "trimmed", "median", "krum")
     look=Look("lie", ("pulled",), "aggregate", kind="bar", log="y", title="distance from the honest mean"),
 )
 def pull(run):
-    """Ten gradients of 100 numbers, whose true mean has length 1, as has the noise of each; the last two workers lie.
+    """Ten gradients of 100 numbers. Their true mean has length 1, and so has the noise of each; the last two workers
+    lie.
 
     They send the opposite of their gradients, once, tenfold or a hundredfold; or, in every number, the honest mean
     minus one standard deviation of the honest gradients. Mean over 40 draws; `trimmed` leaves out the two largest and

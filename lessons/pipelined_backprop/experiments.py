@@ -188,8 +188,8 @@ def _least(rows, stages):
     look=Look("delay", ("largest rate",), slider="momentum", theory=("theory",), log="y"),
 )
 def stability(run):
-    """A bowl without noise and gradients of a fixed age: the largest of 200 rates that does not diverge; they are half
-    a percent apart, or two percent with momentum and a delay.
+    """A bowl without noise and gradients of a fixed age: the largest of 200 rates that does not diverge. The rates are
+    half a percent apart, or two percent with momentum and a delay.
 
     In a pipeline the delay is 2(S-1-s) on stage s for the pipelines of 1993 and 2012, 2(S-1-s) + 1 for PipeMare and
     S-1-s for 1F1B. Rate r on curvature h is rate r h on curvature 1, so one bowl with 200 curvatures tries all rates at
@@ -367,9 +367,9 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
 )
 def same_time(run):
     """The network of eight layers, each method at its own best rate, for each momentum. One machine gets 60
-    mini-batches, the others as many as they do in that time (in the table). Those that never wait are Chen's pipeline,
-    or 1F1B without a stash if half as late; a rate each: one rate over the stage's delay plus one. Weights are computed
-    on one machine; GPipe's are those of one machine.
+    mini-batches; the table shows how many the other methods do in that time. The methods that never wait are Chen's
+    pipeline and, with half the delay, 1F1B without a stash. a rate each: the rate divided by the stage's delay plus
+    one. Weights are computed on one machine, and GPipe's are the same as without a pipeline.
     """
     where = {**EIGHT, "learning_rate": 0.001, "steps": 40}
     alone = run(**where, **WAYS["waits"], workers=1).summary["samples_per_second"]

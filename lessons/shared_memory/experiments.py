@@ -256,7 +256,8 @@ def lost_additions(run):
     look=Look("gathered", ("written",), "skew", theory=("closed form",), log="x", title="coordinates written per row"),
 )
 def written_per_row(run):
-    """Rows with eight of 4,000 features without skew, and of 200 with it; 1 to 64 rows are gathered for one write.
+    """Rows with eight of 4,000 features without skew, or with eight of 200 features with skew; 1 to 64 rows are
+    gathered for one write.
 
     A coordinate that several of the gathered rows share is written once.
     """

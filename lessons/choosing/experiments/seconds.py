@@ -44,8 +44,7 @@ from lessons.figure import Look, figure, matching, value
 )
 def on_paper(run):
     """Samples per second of eight devices, each a node of its own: by the formulas, and with every message sent on the
-    simulated cluster. ZeRO-3 fetches each layer when it gets there, none in advance. Memory limits
-    are ignored.
+    simulated cluster. ZeRO-3 fetches each layer when it is needed, and none in advance. Memory limits are ignored.
 
     The pipeline's formula lets links work while stages do. Where a link takes longer than a stage, gradients coming
     back wait for activations going out, which the formula ignores.

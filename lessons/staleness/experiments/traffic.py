@@ -34,7 +34,8 @@ from lessons.figure import Look, column, figure, value
     ),
 )
 def server_bottleneck(run):
-    """Downpour, and synchronous SGD over a ring; gradients computed in the time T that one takes. A model has M bytes.
+    """Downpour, and synchronous SGD over a ring: how many gradients all workers compute in the time T of one gradient.
+    A model has M bytes.
 
     A push and a fetch move M bytes each, and links here are full duplex, B bytes a second each way: S servers feed S B
     T / M workers, half as many if pushes and fetches share the link. In a ring a link carries 2 M in a step, for any
