@@ -192,7 +192,8 @@ def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) 
             continue
         known = [name for name in of if shares[name] >= LEAST * total] or of
         named = any(name.startswith(f"{begins} ") for name in told)
-        whom = "others" if named else f"{known[0].partition(',')[0].split()[-2]}s"  # of "caused by worker 3"
+        ranks = [" ".join(name.partition(",")[0].split()[-2:]) for name in known]  # of "caused by worker 3"
+        whom = "others" if named else f"{common_role(ranks)}s"
         several = words.format(f"{len(known)} {whom}, {_range([shares[name] / total for name in known])} each")
         parts[known[0] if len(known) == 1 else several] = sum(shares[name] for name in of)
     parts["for an unknown reason"] = totals[:, UNKNOWN].sum()

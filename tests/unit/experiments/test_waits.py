@@ -133,6 +133,13 @@ def test_a_few_ranks_that_cause_waiting_alike_are_named():
     assert waits._several(["server 0", "worker 1", "worker 2"]) == "3 ranks"
 
 
+def test_a_server_and_a_worker_that_cause_the_rest_of_the_waiting_are_called_ranks():
+    totals = np.zeros((2, 1 + max(waits.NETWORK, waits.QUEUE, waits.STOPPED, waits.UNKNOWN, waits.WORK)))
+    totals[0, waits.NETWORK], totals[:, waits.WORK] = 6, (3, 1)
+    shares = {"for the network": 6.0, "caused by server 0": 3.0, "caused by worker 2": 1.0}
+    assert waits._rest(totals, shares, ["for the network"])["caused by 2 ranks, 10 to 30 % each"] == 4
+
+
 def test_waiting_that_many_ranks_cause_alike_is_told_with_what_each_of_them_caused():
     told = waits.totals(run(Experiment.of({"workers": 16, "jitter": "cloud", "steps": 200})))
     assert re.search(r"caused by 1\d workers, \d+ to \d+ % each", told) and "caused by others" not in told
