@@ -10,7 +10,8 @@ itself. It sends, compressed, only by how much its model differs from that belie
 C keeps the largest elements. What it leaves out stays in y_i - z_i and is sent later, so no other error feedback is
 needed. Gossip of C(x_i) itself would stop at a distance that C never sends. The mean of all x_i moves as synchronous
 SGD would, for any C and gamma. The stronger the compression, the smaller gamma has to be: otherwise workers run away
-from beliefs that are too old.
+from beliefs that are too old. On digits, three times the fraction that is sent was small enough for every graph of 4 to
+32 workers that we tried; with a hundredth sent, a gamma of 0.4 learned nothing.
 
 Price: a compressed model from every worker to each of its neighbours in every step; two more vectors, z and s, however
 many neighbours. Staleness: none, but workers disagree.
@@ -41,8 +42,24 @@ def elements_sent(shape, s):
 
 def notes(e):
     yield from same_graph(e.knobs.topology, e.workers, e.knobs.edges)
-    if e.knobs.fraction == 1 and e.knobs.consensus == 1:
+    fraction, consensus = e.knobs.fraction, e.knobs.consensus
+    if fraction == 1 and consensus == 1:
         yield "Without compression and with a consensus step of 1 it is dpsgd that mixes after its step."
+    elif fraction == 1 and e.workers > 1:
+        yield (
+            f"Without compression it is dpsgd that takes {consensus:g} of the way to its neighbours' mean; use a "
+            "consensus step of 1 to take all of it, or a fraction below 1 to compress."
+        )
+    elif consensus > longest_step(fraction) and e.workers > 1:
+        yield (
+            f"A consensus step of {consensus:g} may drive workers apart if they send a fraction of {fraction:g}; use "
+            f"{longest_step(fraction):.2g} or less."
+        )
+
+
+def longest_step(fraction):
+    """Return the consensus step up to which workers learned digits with this fraction, on all graphs of 4 to 32."""
+    return max(3 * fraction, min(4 * fraction, 0.4))
 
 
 def worker(comm, task, s=Settings()):

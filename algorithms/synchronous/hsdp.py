@@ -10,7 +10,9 @@ same p in other groups are its replicas:
 
 So only the last sum leaves the group: 2 (G-1) d elements a step, however often layers are gathered. With `secondary`, a
 layer is sharded over all ranks instead; each keeps a second piece, of the layer as gathered in forward, and backward
-gathers those in the group (hpZ of ZeRO++). Prefetching changes when layers are sent, but no number.
+gathers those in the group (hpZ of ZeRO++). Prefetching changes when layers are sent, but no number. A rank sends its
+pieces directly to every other rank: in a group that spans nodes, a piece enters another node once for each rank there,
+while a ring, as in ZeRO-3, brings it into a node once.
 
 Price: 3 (S-1) G d + 2 (G-1) d elements per step; one group: 3 (N-1) d, as in ZeRO-3. With `secondary`
 2 (N-1) d + (S-1) G d. A rank holds d/S elements of w, of g and of each state vector, and 1 + prefetch layers.
@@ -59,6 +61,12 @@ def split(workers, s):
 def notes(e):
     if e.workers > 1 and e.knobs.groups == e.workers and not e.knobs.secondary:
         yield "With a group for each worker nothing is sharded: this is sync_sgd; use fewer groups."
+    members = e.workers // e.knobs.groups
+    if members > e.per_node > 1 and not e.knobs.secondary:
+        yield (
+            f"A group of {members} ranks spans several nodes, and each piece of a layer enters another node once for "
+            f"each rank there, not once as with the ring of zero3; use groups of at most {e.per_node} ranks."
+        )
 
 
 def worker(comm, task, s=Settings()):

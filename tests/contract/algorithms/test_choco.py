@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from algorithms.decentralized.choco import ALGORITHM
+from experiments.specification.experiment import Experiment
 from tests.training import Springs, train
 from workloads.workload import Evaluation
 
@@ -64,3 +66,22 @@ def test_a_message_holds_a_tenth_of_the_model_and_its_indices():
     springs = Springs([1.0] * 4, parameters=40)
     run = train("choco", springs, 4, {"fraction": 0.1}, steps=5)
     assert run.outcome.trace().traffic().sum() == 4 * 2 * 5 * (4 * 8 + 4 * 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, None),
+        ({"fraction": 0.25, "consensus": 0.75}, None),
+        ({"fraction": 0.01}, "drive workers apart"),
+        ({"fraction": 0.01, "workers": 1}, None),
+        ({"fraction": 0.2, "consensus": 0.8}, "0.6 or less"),
+        ({"fraction": 1}, "takes 0.4 of the way"),
+        ({"fraction": 1, "consensus": 1}, "mixes after its step"),
+    ],
+)
+def test_a_note_says_when_the_consensus_step_is_too_long_and_when_it_is_gossip_of_models(settings, said):
+    notes = [
+        note for note in ALGORITHM.notes(Experiment.of({"algorithm": "choco"} | settings)) if "the same" not in note
+    ]
+    assert len(notes) == (said is not None) and (not said or said in notes[0])

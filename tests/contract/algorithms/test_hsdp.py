@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from algorithms.synchronous.hsdp import ALGORITHM
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 from knobs import Refusal
@@ -24,6 +25,16 @@ def test_with_a_group_per_node_only_the_sum_of_its_pieces_leaves_the_node():
     whole, outside = sent(groups=2)
     assert whole == pytest.approx(3 * 1 * 2 * D + 2 * 1 * D)
     assert outside == pytest.approx(2 * 1 * D)
+
+
+def test_pieces_enter_another_node_once_for_each_rank_there_and_a_note_says_so():
+    piece, ranks_there = D / 4, 2
+    assert sent(groups=1)[1] - sent(algorithm="zero3")[1] == pytest.approx(
+        2 * (4 * ranks_there * piece - 2 * 3 * piece)  # two gathers: 4 pieces, and a ring of which 2 of 4 links leave
+    )
+    for settings, said in (({}, 1), ({"groups": 2}, 0), ({"groups": 2, "secondary": True}, 0), ({"per_node": 1}, 0)):
+        e = Experiment.of(SMALL | {"per_node": 2} | settings)
+        assert len([note for note in ALGORITHM.notes(e) if "enters another node" in note]) == said
 
 
 def test_in_one_group_every_layer_is_gathered_twice_and_summed_once_over_all_ranks():
