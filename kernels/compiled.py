@@ -26,7 +26,9 @@ if COMPILES:
     from numba.core import event
 
     class _Compilations(event.Listener):
-        """Reports Numba's compilations to `kernels.compiling`. Loading a kernel from disk does not count as one."""
+        """A listener that reports Numba's compilations to `kernels.compiling`. Loading a kernel from disk does not
+        count as a compilation.
+        """
 
         def on_start(self, _):
             compiling.begin()

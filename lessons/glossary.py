@@ -52,7 +52,9 @@ def page() -> str:
 
 
 class Glossary:
-    """Explains each term once, in prose before the list of sources. Use one Glossary per text, from its beginning."""
+    """A glossary that explains each term once, in prose before the list of sources. Use one Glossary per text, from its
+    beginning.
+    """
 
     def __init__(self):
         self._left = set(meanings())

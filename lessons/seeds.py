@@ -19,7 +19,7 @@ APART = 10  # a figure's own repetitions have fewer seeds than this
 
 
 class Seeded:
-    """Runs experiments with one seed: `run(**flat values of an experiment) -> Run`.
+    """A runner of experiments with one seed: `run(**flat values of an experiment) -> Run`.
 
     An experiment without a seed gets this one, and one with seed s gets s + 10 times this one, so that a figure's own
     repetitions differ between seeds. `run.seed` is for its own random numbers. `used` is True if any experiment or

@@ -105,7 +105,7 @@ class Classifier(Auxiliary):
 
 
 class Synthesiser(Auxiliary):
-    """Predicts the gradient at a module's features. Its last layer, and so its output, is initially 0.
+    """A predictor of the gradient at a module's features. Its last layer, and so its output, is initially 0.
 
     It predicts for each sample separately, so that what it has learned does not depend on the batch size. One-hot
     labels are scaled to the norm of the features, which would otherwise dominate them. Hidden layers are bounded

@@ -27,7 +27,7 @@ class OutOfMemory(ValueError):
 
 
 class Recorder:
-    """Writes to one rank's `event_log`, for a model with `parameters` parameters.
+    """A recorder that writes to one rank's `event_log`, for a model with `parameters` parameters.
 
     One report in `report_every` is kept for evaluation. Whenever twice `keep` reports have accumulated, every second
     one is dropped, so a run of any length keeps between `keep` and twice as many, evenly spaced. `memory` is the rank's

@@ -36,7 +36,7 @@ def exchange_parts(comm, messages, merge):
 
 
 class ReduceScatterCodec:
-    """Averages vectors part by part, with `encode(x, part) -> message` and `decode(message, out, part)`.
+    """A codec that averages vectors part by part, with `encode(x, part) -> message` and `decode(message, out, part)`.
 
     x is the slice `part` of the vector; a message is None where x is not finite and the code cannot express that.
     With `feedback` the owner adds its own rounding error, `error`, to the next mean of its part.

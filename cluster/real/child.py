@@ -80,7 +80,9 @@ def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple]
 
 
 class Reporter:
-    """Sends a rank's reports to its parent over a pipe. Calls `end` when the run is over or the parent has ended."""
+    """A sender of a rank's reports to its parent, over a pipe. It calls `end` when the run is over or the parent has
+    ended.
+    """
 
     def __init__(self, pipe: Connection, end: Callable[[], None]):
         self._pipe, self._turn, self._end = pipe, Lock(), end

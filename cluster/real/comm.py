@@ -193,7 +193,7 @@ class RealComm:
         return ticket, left
 
     def _emulated_post(self, x: Message, target: int, tag: int, now: float) -> tuple[Ticket, float]:
-        """Do what `_post` does, but at the emulated time and over the emulated network."""
+        """Send as `_post` does and return the same, but at the emulated time and over the emulated network."""
         state, event_log, size = self._state, self.event_log, nbytes(x)
         sent, left, reaches, overhead = now, 0.0, math.nan, 0.0
         if state.compute and self._waits is None:

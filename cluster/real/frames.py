@@ -72,7 +72,7 @@ class Unreadable(Exception):
 
 
 class FrameReader:
-    """Reads the frames of one peer."""
+    """A reader of one peer's frames."""
 
     def __init__(self, link: socket.socket):
         self._link, self._header = link, bytearray(_HEADER.size)
@@ -104,7 +104,7 @@ class FrameReader:
 
 
 class FrameWriter:
-    """Writes frames to one peer: directly if the system accepts them at once, otherwise through a thread."""
+    """A writer of frames to one peer: directly if the system accepts them at once, otherwise through a thread."""
 
     def __init__(self, link: socket.socket):
         self._link, self._turn = link, Lock()

@@ -21,7 +21,7 @@ def ready(link: socket.socket) -> None:
 
 
 class Listener:
-    """Accepts the connections of other ranks at `address`."""
+    """A socket that accepts the connections of other ranks at `address`."""
 
     def __init__(self, host: str):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -132,7 +132,7 @@ class RestartableLinks(Links):
 
 
 class Door(Listener):
-    """Accepts the connections of restarted ranks at `address`."""
+    """A socket that accepts the connections of restarted ranks at `address`."""
 
     def open(self, links: RestartableLinks) -> None:
         """Start accepting connections, in background threads."""

@@ -217,7 +217,8 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None, interrupts: _I
 
 
 class _Interrupts:
-    """Turns SIGTERM (by which torchrun stops its ranks), Ctrl-C and a closed terminal into one KeyboardInterrupt.
+    """A context that turns SIGTERM (by which torchrun stops its ranks), Ctrl-C and a closed terminal into one
+    KeyboardInterrupt.
 
     This happens while `raising` is set. A later signal, while logs are collected, only sets `late`.
     """

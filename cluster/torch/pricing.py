@@ -35,7 +35,8 @@ real_time = time.thread_time  # a script's `time` is virtual, this one is real
 
 
 class Pricer:
-    """Charges a rank for its work. `operations` counts the operations of all ranks, a sign that the run is alive.
+    """A pricer, which charges a rank for its work. `operations` counts the operations of all ranks, a sign that the run
+    is alive.
 
     If the host `runs_ahead` of its device, as with a GPU, the rank's time is the device's, and `host` is when the host
     last waited for the device, in s.
@@ -83,7 +84,9 @@ class Pricer:
 
 
 class Roofline(Pricer, TorchDispatchMode):
-    """Charges for each operation according to its FLOPs and bytes, and for the Python calls in between."""
+    """A pricer that charges for each operation according to its FLOPs and bytes, and for the Python calls in
+    between.
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -192,7 +195,7 @@ class Roofline(Pricer, TorchDispatchMode):
 
 
 class Measured(Pricer):
-    """Charges for the CPU time of the rank's thread."""
+    """A pricer that charges for the CPU time of the rank's thread."""
 
     def __init__(self, rank: Rank):
         super().__init__(rank)

@@ -26,7 +26,7 @@ _stops: dict[str, threading.Event] = {}  # of the jobs in this process, by key
 
 
 class DaskReport(StatusWriter):
-    """Sends status lines to `topic`, and keeps the one that ends the job as `end`."""
+    """A reporter that sends status lines to `topic`, and keeps the line that ends the job as `end`."""
 
     def __init__(self, worker: Worker, topic: str, key: str, stop: threading.Event):
         self.worker, self.topic, self.key, self.stop = worker, topic, key, stop

@@ -65,7 +65,7 @@ def limit(spec: dict[str, Any]) -> None:
 
 
 class StatusWriter:
-    """Writes the status lines. All other output of this process goes to stderr, so that it does not mix with them."""
+    """A writer of status lines. All other output of this process goes to stderr, so that the two do not mix."""
 
     def __init__(self) -> None:
         self.out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")

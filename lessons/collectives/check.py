@@ -124,7 +124,7 @@ class Sum:
 
 
 class Heard:
-    """Tracks which ranks' data has reached each rank, directly or through others, from the messages."""
+    """A record of which ranks' data has reached each rank, directly or through others, as the messages show."""
 
     def __init__(self, ranks: int):
         self.of = [{rank} for rank in range(ranks)]

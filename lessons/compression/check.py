@@ -81,7 +81,7 @@ def play(ranks, density, values, beside=None):
 
 
 class Ledger:
-    """Tracks, step by step, what every rank owes and what w must be, from gradients and messages.
+    """A ledger, step by step, of what every rank owes and what w must be, from gradients and messages.
 
     Each field describes the first error of its kind, or is "": `absent` a step without an exchange, `wrong` a step that
     is not the mean of what was sent, `other` a message without the largest numbers, `lost` one that is not what was

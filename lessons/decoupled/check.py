@@ -67,7 +67,7 @@ def check(solution, seed):
 
 
 class Probe:
-    """Observes all modules. `blind` describes the first module that went backward with an error that is not the
+    """An observer of all modules. `blind` describes the first module that went backward with an error that is not the
     gradient of a loss, `fixed` the first classifier with weights that it has not learned; each is "" if there is none.
     """
 

@@ -12,8 +12,8 @@ from lessons.grading.restricted import Restricted
 
 
 class AccumulatedUpdates:
-    """Observes `ranks` ranks, which process `steps` mini-batches each: `accumulate` per update, and the rest in the
-    last.
+    """An observer of `ranks` ranks, which process `steps` mini-batches each: `accumulate` per update, and the rest in
+    the last.
 
     It stores the sums of gradients and the reported models. `called` is the exercise's word for the model's numbers.
     `samples` are those of each step's mini-batch, the same on all ranks; by default all mini-batches are equally large.

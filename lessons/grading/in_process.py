@@ -15,7 +15,7 @@ from lessons.grading.sandbox_worker import LoadedSolution, pack, read_frame
 
 
 class InProcess(Attempt):
-    """Runs the solution here. What it gets and returns is copied, as over the channel to a process."""
+    """An attempt that runs the solution here. What it gets and returns is copied, as over the channel to a process."""
 
     def __init__(self, solution: Solution):
         self.solution, self.first, self.footprint = solution, not solution.attempts, None

@@ -121,21 +121,21 @@ class LoadedSolution:
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
 
     def load(self) -> dict[str, Any]:
-        """Run the file; the result is None."""
+        """Run the file; the result's value is None."""
         return self._attempt(lambda: exec(compile(self.source, self.name, "exec"), self.module.__dict__))
 
     def call(self, function: str, *given: Any) -> dict[str, Any]:
-        """Call `function` with the values `given`."""
+        """Call `function` with the values `given` and return its result."""
         return self._attempt(lambda: self._function(function)(*given))
 
     def find(self, role: str) -> dict[str, Any]:
-        """Look for the function that plays `role`."""
+        """Return whether the file has a function that plays `role`, as a result."""
         return self._attempt(lambda: bool(self._role(role)))
 
     def play(
         self, request: Callable[..., Any], rank: int, role: str, size: int, per_epoch: int, settings: dict[str, Any]
     ) -> dict[str, Any]:
-        """Act as a rank, whose calls of cluster and task go through `request`."""
+        """Act as a rank, whose calls of cluster and task go through `request`, and return what its function returns."""
         comm, task = self.stubs.RemoteComm(request, 0, rank, size), self.stubs.RemoteTask(request, per_epoch)
         s = self.stubs.RemoteSettings(settings)
         return self._attempt(lambda: self._role(role)(comm, task, s))

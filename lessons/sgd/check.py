@@ -114,7 +114,7 @@ class Bowl:
 
 
 class Steps:
-    """Calls the solution's step in two processes alternately, and sometimes repeats it in a third.
+    """The solution's step, called in two processes alternately, and sometimes repeated in a third.
 
     The third process has seen few of the earlier steps. It repeats some steps, chosen at random, and those whose model
     is judged. `hidden` says where its result differed, or is "". Steps also records the largest memory, and when the
