@@ -35,7 +35,7 @@ def in_flight(lists: Iterable[Iterable[Op]]) -> list[int]:
 
 
 def in_flight_until_weights(lists: Iterable[Iterable[Op]]) -> list[int]:
-    """Return what `in_flight` does, but for micro-batches held until both gradients are computed: F adds one, B or W
+    """Return what `in_flight` does, if micro-batches are held until both gradients are computed: F adds one, B or W
     removes it.
     """
     return [_peak((op.kind == "F") - (op.kind in "BW") for op in ops) for ops in lists]

@@ -61,7 +61,9 @@ def ask_soon(work: Experiment, place: str) -> JobState:
 
 
 def progress(active: dict[str, str], total: int) -> None:
-    """Show the progress of `total` runs, of which `active` (keys by place) are unfinished; redraw as each finishes."""
+    """Show the progress of `total` runs. `active` has the keys, by place, of those that are unfinished; redraw as each
+    finishes.
+    """
     st.fragment(_progress, run_every=EVERY)(active, total)
 
 

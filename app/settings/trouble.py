@@ -19,7 +19,7 @@ MIDDLE = 0.04  # s: half of the default experiment's run, if none is on the page
 
 
 def choose(cluster: str) -> None:
-    """Draw the chips; those of the experiment's faults are on."""
+    """Draw the chips; the chips of the experiment's faults are on."""
     state = st.session_state
     there = [name for name in WORDS if name != CALM and state.setdefault(name, QUIET[name == "jitter"]) not in QUIET]
     refused = REFUSED.get(cluster, {})

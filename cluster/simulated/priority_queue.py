@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class PriorityQueue:
-    """Messages that need the same `ports`. The lowest priority number leaves first, equal numbers in order of arrival.
+    """Messages that need the same `ports`. The lowest priority number leaves first; messages with equal numbers leave
+    in the order of arrival.
 
     Only messages with a priority wait here. All others go ahead of them, as soon as a port is free.
     """

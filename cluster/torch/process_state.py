@@ -1,4 +1,4 @@
-"""Per-process state of which each rank needs its own copy: random numbers, `__main__`, modules, and torch settings."""
+"""Per-process state that each rank needs a copy of: random numbers, `__main__`, modules, and torch settings."""
 
 import contextlib
 import random

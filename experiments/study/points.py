@@ -49,7 +49,7 @@ def parse(text: str) -> Span | None:
 
 
 def points(spans: Mapping[str, Span], count: int) -> list[dict[str, Any]]:
-    """Return the first `count` points of the sequence, each with a value for every span; equal ones only once.
+    """Return the first `count` points of the sequence, each with a value for every span; equal points appear only once.
 
     Raise ValueError for more spans than BASES.
 

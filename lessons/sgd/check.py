@@ -63,7 +63,7 @@ def check(solution, seed):
 
 
 class Bowl:
-    """A quadratic with random rotation and optimum, of which the solution sees only gradients.
+    """A quadratic with a random rotation and optimum. The solution sees only its gradients.
 
     The largest curvature is 1 and the smallest 1 / condition. A gradient has noise of this standard deviation along
     each axis, times its curvature, the same for everyone. `away` is how far off the start is.

@@ -123,7 +123,9 @@ class Setup:
 
     @property
     def own_parameters(self) -> tuple:
-        """The parameters of a GPU: (those that each replica holds, those of experts, divided among replicas)."""
+        """The parameters of a GPU, as (those that each replica holds, those of experts, which are divided among
+        replicas).
+        """
         model, split = self.model, self.layout.tensor * self.layout.pipeline
         experts = model.layers * model.expert_parameters
         return (model.parameters - experts) / split, experts / (split * self.layout.expert)
