@@ -60,7 +60,7 @@ def check(workers, batch, workload, s):
     if s.aggregate == "trimmed" and workers <= 2 * s.tolerated:
         among = "1 worker has" if workers == 1 else f"{workers} workers have"
         raise ValueError(
-            f"{among} no gradient left without the {s.tolerated} largest and smallest; "
+            f"{among} no gradient left after the {s.tolerated} largest and smallest are trimmed; "
             f"use tolerated {(workers - 1) // 2}, or {2 * s.tolerated + 1} workers."
         )
     if s.aggregate == "krum" and workers < 2 * s.tolerated + 3:

@@ -58,7 +58,7 @@ OPS: dict[str, tuple[str, AreaStyle]] = {
 """The name and style of each kind of op in a schedule."""
 assert tuple(OPS) == tuple(OP_KINDS)
 
-OTHER = AreaStyle("#9DD2F2", 1.0, "/", "neither: the loss, a guess, a lesson", DARK)
+OTHER = AreaStyle("#9DD2F2", 1.0, "/", "neither forward nor backward, such as the loss", DARK)
 """Computation other than forward and backward passes, if these have their own styles."""
 
 IDLE = AreaStyle("#6B7480", 0.16, "", "nothing to do, or waiting: the bubble")

@@ -111,7 +111,7 @@ def distributed_update(run):
         ("float32, measured", "mixed, formula"),
         theory=("float32, formula",),
         log="x",
-        title="times less memory on a rank, without activations",
+        title="factor by which a rank needs less memory, without activations",
     ),
 )
 def how_much_less(run):

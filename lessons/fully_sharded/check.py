@@ -64,11 +64,11 @@ def check(solution, seed):
         told = f"{times:.2f} times the textbook's {phase} passes; at most {TARGETS[phase]} is allowed"
         yield mark, hidden[-1], UNTRAINED if wrong else told
     otherwise = UNTRAINED if wrong else "" if any(hidden) else EXPOSED
-    told = f"up to {theirs.ahead} layers ahead of the one that computes; {ahead} may be"
+    told = f"up to {theirs.ahead} layers ahead of the one that computes; at most {ahead} are allowed"
     yield early, not otherwise and theirs.ahead <= ahead, otherwise or told
     needed = 4 * (2 * sum(layers) // ranks + (ahead + 2) * max(layers))  # bytes
     few, told = held.check_limit(
-        needed, TARGETS["memory"], f"{{:.2f}} times what it needs; at most {TARGETS['memory']} is allowed"
+        needed, TARGETS["memory"], f"{{:.2f}} times the memory it needs; at most {TARGETS['memory']} is allowed"
     )
     yield forgotten, not otherwise and few, otherwise or told
     times = done.summary["bytes"] / best.summary["bytes"]

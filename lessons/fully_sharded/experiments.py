@@ -118,7 +118,7 @@ METHODS = {
             column(rows, "step", method="sharded, gathered when needed")
         ),
     },
-    look=Look("tokens", ("step",), "method", log="xy", title="step, in times of computing alone"),
+    look=Look("tokens", ("step",), "method", log="xy", title="time of a step, relative to computing alone"),
 )
 def half_as_much_again(run):
     """Four ranks, each with a link of its own of 1 GB/s, and processors of 200 GFLOP/s. A step of the transformer as a
@@ -159,9 +159,7 @@ def half_as_much_again(run):
         ),
         "the weights are the same, to the last bit": lambda rows: all(column(rows, "same weights")),
     },
-    look=Look(
-        "prefetch", ("step",), "tokens", theory=("formula",), title="step, in times of the one without prefetching"
-    ),
+    look=Look("prefetch", ("step",), "tokens", theory=("formula",), title="time of a step, relative to no prefetching"),
 )
 def how_far_ahead(run):
     """As before. `prefetch` is the number of layers that may be on their way while one computes; there are eight.

@@ -59,7 +59,7 @@ def left_behind(run):
             lambda rows: ratio(rows, "loss", scaling="weak", workers=(16, 1)) > 5
         ),
     },
-    look=Look("workers", ("speed_up",), "scaling", log="xy", title="speed-up: samples per second, times one worker's"),
+    look=Look("workers", ("speed_up",), "scaling", log="xy", title="samples per second, relative to one worker"),
 )
 def two_ways_to_scale(run):
     """Digits, eight epochs at one rate, workers on EDR InfiniBand. Strong: they divide 64 images. Weak: each takes 64.

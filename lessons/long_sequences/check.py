@@ -66,7 +66,7 @@ def check(solution, seed):
     block = 4 * 2 * half * width  # bytes of a rank's keys
     needed = (2 + 4) * block + 3 * 4 * half**2
     few, told = held.check_limit(
-        needed, TARGETS["memory"], f"{{:.2f}} times what it needs; at most {TARGETS['memory']} is allowed"
+        needed, TARGETS["memory"], f"{{:.2f}} times the memory it needs; at most {TARGETS['memory']} is allowed"
     )
     yield small, not otherwise and few, otherwise or told
     times = _times(theirs.seconds(), theirs.busiest())

@@ -57,7 +57,7 @@ def check(solution, seed):
         stages = dice.randint(5, 8)
         chunks = dice.randint(1, stages - 2)
         _lists(attempt, stages, chunks)
-        yield short, True, f"{chunks} through {stages} stages"
+        yield short, True, f"{chunks} micro-batches through {stages} stages"
 
 
 def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:

@@ -200,7 +200,7 @@ FAT = "64,64,64,64,64,128,128,64,64,64,64"  # twelve layers; the seventh is a qu
         "machines",
         ("alike", "one fat layer"),
         theory=("K M / (M+K-1)", "Transformer", "AmoebaNet"),
-        title="speed, 32 micro-batches",
+        title="speed with 32 micro-batches, relative to two machines without",
     ),
 )
 def uneven_stages(run):
@@ -401,7 +401,7 @@ def zoo(run):
         "c",
         ("GPipe", "1F1B", "1F1B, twice ahead"),
         theory=("once", "in the steady state"),
-        title="idle in a mini-batch, in units of f",
+        title="idle time per mini-batch, in forward passes",
     ),
 )
 def slow_links(run):

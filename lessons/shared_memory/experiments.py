@@ -286,7 +286,7 @@ REPEATED = 2  # one run of 24 steps is judged at only seven of them, so its resu
         ),
         "64 at a time need over 1.2 times as many samples": lambda rows: value(rows, "samples", gathered=64) > 1.2,
     },
-    look=Look("gathered", ("time", "samples"), log="x", title="until near the minimum, relative to one at a time"),
+    look=Look("gathered", ("time", "samples"), log="x", title="until near the minimum, relative to single samples"),
 )
 def samples_per_write(run):
     """Four threads, rows that mostly share the same few features; samples and time until the objective is within 0.03

@@ -38,7 +38,7 @@ OPTIMUM = float(CURVATURES @ CENTRES / CURVATURES.sum())
         ("settled", "elastic"),
         theory=("formula", "optimum"),
         log="x",
-        title="where it settles",
+        title="where the workers settle",
     ),
 )
 def unlike_shards(run):

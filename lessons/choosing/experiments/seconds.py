@@ -119,7 +119,7 @@ SLOW, FAST = "VGG-16, V100, 10GbE", "GPT-2 XL, H100, NVLink"
         slider="case",
         kind="bar",
         log="y",
-        title="machines that eight are worth",
+        title="speed of eight machines, relative to one",
     ),
 )
 def tensor_cores(run):

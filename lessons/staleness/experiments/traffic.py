@@ -30,7 +30,7 @@ from lessons.figure import Look, column, figure, value
         ("one server", "four servers", "ring"),
         theory=("limit of one",),
         log="xy",
-        title="gradients in the time of one",
+        title="gradients computed in the time of one",
     ),
 )
 def server_bottleneck(run):
