@@ -118,6 +118,7 @@ def test_every_kernel_has_its_words():
 
 def test_a_price_counts_the_operations_of_the_formula():
     elsewhere = {"correct", "gelu_forward", "relu_backward", "rmsprop", "tanh_forward"}  # two forms, exp, if, inside 0
+    elsewhere |= {"sign_sgd"}  # branches, of which an element takes one
     wrong = []
     for names in kernels.FAMILIES.values():
         for module in (getattr(kernels, name).module for name in names if name not in elsewhere):
