@@ -113,7 +113,7 @@ DRAWN = (*CLOSED, "double_tree")
         "for a long vector two trees take under 1.25 times the ring's time, one tree over 3 times": lambda rows: (
             rows[-1]["double_tree"] < 1.25 * rows[-1]["ring"] < rows[-1]["tree"] / 2.5
         ),
-        "for shortest and longest vectors the fastest is within 3 % of the limit; at 50 kB none is": lambda rows: (
+        "for the shortest and longest vectors the fastest is within 3 % of the limit; at 50 kB none is": lambda rows: (
             all(row[quickest(row)] < 1.03 * row["limit"] for row in (rows[0], rows[-1]))
             and rows[2]["bytes"] < HALVING
             and min(rows[2][name] for name in (*DRAWN, "everybody serves")) > 1.4 * rows[2]["limit"]
@@ -231,7 +231,7 @@ MODEL = 1 << 20  # bytes
         "if every worker serves a piece, a sum takes the ring's time minus 2N - 4 latencies": lambda rows: all(
             abs(row["ring"] - row["everybody serves"] - MS * (2 * row["workers"] - 4) * ALPHA) < 1e-6 for row in rows
         ),
-        "if all begin with the same server, contention for its port costs over 40 % more": lambda rows: (
+        "if all workers begin with the same server, contention for its port costs over 40 % more time": lambda rows: (
             rows[-1]["all at once"] > 1.4 * rows[-1]["everybody serves"]
         ),
         "with every message sent, all three take exactly as long as their formulas say": lambda rows: all(

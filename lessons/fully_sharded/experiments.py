@@ -103,7 +103,7 @@ METHODS = {
     "Half as many bytes again: how much more time is that?",
     source="Zhao et al., VLDB 2023, section 3.3",
     claims={
-        "the sharded ranks send 1.5 times as many bytes": lambda rows: all(
+        "the sharded ranks send 1.5 times as many bytes as replicas": lambda rows: all(
             abs(ratio(rows, "MB", tokens=row["tokens"], method=(row["method"], "replicated")) - 1.5) < 1e-3
             for row in rows
             if row["method"] != "replicated"

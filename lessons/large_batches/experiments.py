@@ -91,13 +91,13 @@ def two_ways_to_scale(run):
         "with one image each, training ends over a quarter of the path away from one worker's model": lambda rows: (
             value(rows, "distance", over="own", images=1) > 25
         ),
-        "one image each takes training more than twice as far away as sixteen each": lambda rows: (
+        "with one image each, training ends over twice as far away as with sixteen each": lambda rows: (
             ratio(rows, "distance", over="own", images=(1, 16)) > 2
         ),
         "with synchronised norms training ends under 0.001 % away, with any share of images": lambda rows: (
             max(column(rows, "distance", over="all")) < 1e-3
         ),
-        "synchronising takes 32 workers over twice the time of a step": lambda rows: (
+        "with synchronised norms, a step of 32 workers takes over twice as long as without": lambda rows: (
             ratio(rows, "ms", over=("all", "own"), images=1) > 2
         ),
     },
@@ -233,7 +233,7 @@ NOTCH = 2**0.5  # from one rate tried to the next
     "What is the largest rate at which a model learns, for each batch?",
     source="Ma, Bassily & Belkin, 2018; Wu, Ma & E, 2018",
     claims={
-        "with 256 images a step, a model learns at over 1.9 times the rate of 4": lambda rows: (
+        "with 256 images a step, the largest rate is over 1.9 times that with 4": lambda rows: (
             ratio(rows, "rate", batch=(256, 4)) > 1.9
         ),
         "from 64 images to all of them the rate changes by at most one of the factors tried": lambda rows: (
@@ -466,7 +466,7 @@ def _of_six(ended):
         "after three epochs RMSprop's loss is over a quarter below that of either other start": lambda rows: all(
             ratio(rows, "after 3 epochs", start=("RMSprop", start)) < 0.75 for start in ("none", "gradual")
         ),
-        "RMSprop ends under half the gradual warm-up's loss, and under twice the sudden start's": lambda rows: (
+        "RMSprop ends at under half the gradual warm-up's loss, and at under twice the sudden start's": lambda rows: (
             ratio(rows, "after 20 epochs", start=("RMSprop", "gradual")) < 0.5
             and ratio(rows, "after 20 epochs", start=("RMSprop", "none")) < 2
         ),

@@ -29,7 +29,7 @@ LET_IT_TRAVEL = Assignment(
         "beyond four steps of travel nothing more is gained": lambda rows: (
             ratio(rows, "seconds", overlap=(7, 4)) > 0.99
         ),
-        "two steps hide less than four": lambda rows: (
+        "two steps of travel hide less than four do": lambda rows: (
             value(rows, "seconds", overlap=2) > 1.05 * value(rows, "seconds", overlap=4)
         ),
     },

@@ -222,9 +222,11 @@ def slice_size(run):
     "How much faster is a step if gradients may be late?",
     source='Daily et al., "Leveraging Asynchronicity in Gradient Descent", OpenReview rkFd2P5gl',
     claims={
-        "a step is never more than twice as fast": lambda rows: max(column(rows, "gain")) <= 2,
-        "a step is over 1.8 times as fast where the all-reduce takes about as long as computing": lambda rows: (
-            max(column(rows, "gain")) > 1.8 and 0.5 < max(rows, key=lambda row: row["gain"])["sum/compute"] < 2
+        "a delay never makes a step more than twice as fast": lambda rows: max(column(rows, "gain")) <= 2,
+        "a delay makes a step over 1.8 times as fast where the all-reduce takes about as long as computing": (
+            lambda rows: (
+                max(column(rows, "gain")) > 1.8 and 0.5 < max(rows, key=lambda row: row["gain"])["sum/compute"] < 2
+            )
         ),
         "a step takes as long as computing or the all-reduce, whichever is longer": lambda rows: all(
             0.98 < row["delay 1"] / max(row["compute"], row["sum"]) < 1.06 for row in rows
@@ -468,8 +470,8 @@ def profile(done):
     "Which layers of AlexNet should not be replicated?",
     source="Krizhevsky, arXiv:1404.5997; FLOPs per byte: Das et al., arXiv:1602.06709",
     claims={
-        "convolutions do over nine tenths of the computing, dense layers of the sending": lambda rows: (
-            part(rows, "compute", "conv") > 0.9 < part(rows, "sum", "fc")
+        "convolutions do over nine tenths of the computing, and dense layers over nine tenths of the sending": (
+            lambda rows: part(rows, "compute", "conv") > 0.9 < part(rows, "sum", "fc")
         ),
         "on 10 Gb Ethernet each convolution takes longer to compute than to send": lambda rows: all(
             row["compute"] > row["sum"] for row in rows if row["layer"].startswith("conv")

@@ -178,8 +178,8 @@ def _least(rows, stages):
         "without momentum the largest rate falls as one over the delay": (
             lambda rows: 1.9 < _rate(rows, 0, 10) / _rate(rows, 0, 20) < 2.1
         ),
-        "without delay, a momentum of m tolerates 2 (1 + m), nearly twice as much": lambda rows: (
-            abs(_rate(rows, 0.9, 0) / 3.8 - 1) < 0.01
+        "without delay, a momentum of m tolerates a rate of 2 (1 + m), nearly twice that without momentum": (
+            lambda rows: abs(_rate(rows, 0.9, 0) / 3.8 - 1) < 0.01
         ),
         "with delay, momentum tolerates far less: at six updates, a tenth of the rate without momentum": lambda rows: (
             _rate(rows, 0.9, 6) < _rate(rows, 0, 6) / 10
@@ -293,7 +293,7 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
         "no remedy comes close to one machine: all end at over twice its loss": lambda rows: all(
             row["loss"] > 2 * row["one machine"] for row in rows
         ),
-        "at each best momentum, the rates next to the best one are worse on both sides": lambda rows: all(
+        "at the best momentum of each, the rates next to the best one are worse on both sides": lambda rows: all(
             is_inside(best(rows, remedy=remedy), steps) for remedy, (_, steps) in REMEDIES.items()
         ),
     },
@@ -359,7 +359,7 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
         "GPipe ends at most a tenth above eight machines with both remedies": lambda rows: (
             _after(rows, "GPipe on eight") < 1.1 * _after(rows, "both")
         ),
-        "at each best momentum, the rates next to the best one are worse on both sides": lambda rows: all(
+        "at the best momentum of each, the rates next to the best one are worse on both sides": lambda rows: all(
             is_inside(best(rows, method=method), steps) for method, (*_, steps) in SAME_TIME.items()
         ),
     },

@@ -343,7 +343,7 @@ ZOO = {
         "from its first op to its last, a stage of ZB-H2 or ZB-V never idles": lambda rows: all(
             (value(rows, "within its span", schedule=name) < 1e-6) == (name in ("ZB-H2", "ZB-V")) for name in ZOO
         ),
-        "1F1B holds half of what GPipe holds; ZB-H2 has to hold nearly as much": lambda rows: (
+        "1F1B holds half of what GPipe holds, and ZB-H2 nearly as much as GPipe": lambda rows: (
             4 * value(rows, "micro-batches", schedule="1F1B")
             < 2.1 * value(rows, "micro-batches", schedule="GPipe")
             < 2.6 * value(rows, "micro-batches", schedule="ZB-H2")

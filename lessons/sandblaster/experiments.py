@@ -232,7 +232,7 @@ def what_is_lost(run):
         "each step remembered takes about four more commands from the coordinator": lambda rows: (
             3.5 < (rows[-1]["commands"] - rows[0]["commands"]) / 10 < 5.5
         ),
-        "on a network a memory of ten takes over 1.3 times as long, though fewer bytes move": lambda rows: (
+        "on a network a memory of ten takes over 1.3 times as long as none, though fewer bytes move": lambda rows: (
             ratio(rows, "milliseconds", memory=(10, 0)) > 1.3
             and value(rows, "megabytes", memory=10) < value(rows, "megabytes", memory=0)
         ),

@@ -27,7 +27,7 @@ PORTIONS = Assignment(
             value(rows, "seconds", backups=True, portion=size) < value(rows, "seconds", backups=False, portion=size)
             for size in SIZES
         ),
-        "copies of equal shares add over half of all samples, those of 23 images less than a sixth": lambda rows: (
+        "copies of equal shares add over half of all samples, copies of 23 images less than a sixth": lambda rows: (
             _again(rows, 180) > 0.5 and 0 < _again(rows, 23) < 1 / 6
         ),
     },

@@ -237,7 +237,7 @@ def _until(done, loss):
         "with 32 backups training takes longer than with eight": lambda rows: (
             ratio(rows, "time to the loss", backups=(32, 8)) > 1.05
         ),
-        "more gradients per second enter the model with 8 than with 32": lambda rows: (
+        "more gradients per second enter the model with 8 backups than with 32": lambda rows: (
             value(rows, "gradients used per second", backups=8) > value(rows, "gradients used per second", backups=32)
         ),
     },
@@ -323,7 +323,7 @@ def noise_grows(run):
             abs(row["steps"] / row["fit"] - 1) < 0.5 for row in rows
         ),
         "the fitted B is between 5 and 40 images": lambda rows: 5 < rows[0]["B"] < 40,
-        "batches below B make good use of images, batches above it of steps": lambda rows: (
+        "batches below B make good use of images, and batches above B of steps": lambda rows: (
             ratio(rows, "images", batch=(512, 2)) > 10
         ),
     },

@@ -17,10 +17,10 @@ BLOCKS = {
     "Are the forms of block momentum that are in use equivalent?",
     source="Chen & Huo, 2016; CNTK's and fairseq's code",
     claims={
-        "down a slope, 16 workers get 16 times as far as averages in both forms of the paper": lambda rows: all(
+        "down a slope, both forms in the paper get 16 workers 16 times as far as averages do": lambda rows: all(
             abs(value(rows, "gain", form=form) - 16) < 0.1 for form in ("classical", "nesterov")
         ),
-        "in the form that the code has, 16 workers get 31 times as far": lambda rows: (
+        "the form in the code gets 16 workers 31 times as far as averages do": lambda rows: (
             abs(value(rows, "gain", form="nesterov_code") - 31) < 0.2
         ),
         "the code overshoots an optimum farther than the form it is meant to implement": lambda rows: (
@@ -107,13 +107,13 @@ def lowest(rows, outer):
     "Does DiLoCo's outer step beat averaging what Adam has done?",
     source="Douillard et al., 2023",
     claims={
-        "with a small inner rate DiLoCo is far ahead": lambda rows: (
+        "with a small inner rate DiLoCo is far ahead of the plain average": lambda rows: (
             ratio(rows, "loss", outer=("Nesterov", "average"), rate=0.001) < 0.6
         ),
         "each at its own best rate, DiLoCo ends at over 1.5 times the loss of the plain average": lambda rows: (
             lowest(rows, "Nesterov") > 1.5 * lowest(rows, "average")
         ),
-        "in accuracy the two best are level within three hundredths": lambda rows: (
+        "at their best, the two differ in accuracy by less than three hundredths": lambda rows: (
             abs(max(column(rows, "accuracy", outer="Nesterov")) - max(column(rows, "accuracy", outer="average"))) < 0.03
         ),
     },

@@ -62,8 +62,8 @@ def once_averaged(run, workers):
         "the mean of two networks from the same start has a lower loss than the two have on average": lambda rows: (
             value(rows, "loss", starts="the same", along=0.5) < np.mean(_ends(rows, "the same"))
         ),
-        "halfway between networks from different starts the loss is over 1.8 times as high": lambda rows: (
-            value(rows, "loss", starts="different", along=0.5) > 1.8 * max(_ends(rows, "different"))
+        "halfway between networks from different starts the loss is over 1.8 times that of the worse end": (
+            lambda rows: value(rows, "loss", starts="different", along=0.5) > 1.8 * max(_ends(rows, "different"))
         ),
     },
     look=Look("along", ("loss",), "starts", title="held-out loss"),

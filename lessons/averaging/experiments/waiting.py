@@ -60,7 +60,7 @@ CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow m
     "Which is faster, averaging at meetings or visiting a centre?",
     source="Zhang, Choromanska & LeCun, 2015",
     claims={
-        "on quiet machines averaging is faster": lambda rows: (
+        "on quiet machines averaging is faster than visiting": lambda rows: (
             ratio(rows, "seconds", cluster="quiet", method=("local SGD", "EASGD")) < 1
         ),
         "in a noisy cloud averaging and visiting are about level": lambda rows: (

@@ -56,8 +56,8 @@ def _theory(method, p):
                 if row["method"] in ("DFA", "DDG", "features replay")
             )
         ),
-        "DDG without its barrier, which is PipeDream, is over 7 times as fast with eight modules": lambda rows: (
-            ratio(rows, "step", method=("back-propagation", "DDG, no barrier"), modules=8) > 7
+        "with eight modules DDG without its barrier, which is PipeDream, is over 7 times as fast as back-propagation": (
+            lambda rows: ratio(rows, "step", method=("back-propagation", "DDG, no barrier"), modules=8) > 7
         ),
         "feedback alignment from layer to layer saves no time": lambda rows: all(
             ratio(rows, "step", method=("feedback alignment", "back-propagation"), modules=modules) > 0.99
@@ -92,10 +92,10 @@ def a_step(run):
             max(column(rows, "activations", method="back-propagation"))
             < 1.01 * min(column(rows, "activations", method="back-propagation"))
         ),
-        "with DDG activations grow with the number of modules: eight keep more than 4 times as much": lambda rows: (
-            ratio(rows, "activations", method=("DDG", "back-propagation"), modules=8) > 4
+        "DDG's activations grow with the number of modules: eight keep over 4 times those of back-propagation": (
+            lambda rows: ratio(rows, "activations", method=("DDG", "back-propagation"), modules=8) > 4
         ),
-        "with DDG eight modules keep more than 4 times the weights, too": lambda rows: (
+        "with DDG eight modules also keep over 4 times the weights of back-propagation": lambda rows: (
             ratio(rows, "parameters", method=("DDG", "back-propagation"), modules=8) > 4
         ),
         "features replay keeps inputs: eight modules keep less than half of what they keep with DDG": lambda rows: (

@@ -70,7 +70,7 @@ MOMENTA = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
                 _favourite(rows, 1)["added"] > _favourite(rows, 2)["added"] > _favourite(rows, 8)["added"] < 0.1
             )
         ),
-        "one worker gets less than half as far without momentum": lambda rows: (
+        "one worker gets less than half as far without momentum as with its best": lambda rows: (
             value(rows, "progress", workers=1, added=0.0) < 0.5 * _favourite(rows, 1)["progress"]
         ),
         "eight workers need none: a total just below what asynchrony begets is nearly as good as the best": (

@@ -13,10 +13,10 @@ from lessons.figure import Look, column, figure, value
         "one server feeds no more than its link carries": lambda rows: (
             abs(value(rows, "one server", workers=64) / rows[0]["limit of one"] - 1) < 0.05
         ),
-        "four servers feed four times as many": lambda rows: (
+        "four servers feed four times as many workers": lambda rows: (
             abs(value(rows, "four servers", workers=64) / value(rows, "one server", workers=64) - 4) < 0.3
         ),
-        "far below the limit one is enough": lambda rows: (
+        "with far fewer workers than the limit, one server is enough": lambda rows: (
             value(rows, "one server", workers=4) > 0.9 * value(rows, "four servers", workers=4)
         ),
         "a ring's throughput keeps growing, though less and less": lambda rows: (

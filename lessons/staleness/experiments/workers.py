@@ -13,7 +13,7 @@ from lessons.staleness.experiments import DIGITS, GUESSING, LEARNED, NOTHING, en
         "32 machines that wait for each other do the work of fewer than 20": lambda rows: (
             value(rows, "speed-up", method="synchronous", workers=32) < 20
         ),
-        "machines that never wait do the work of their number, within a tenth": lambda rows: all(
+        "N machines that never wait do the work of N, within a tenth": lambda rows: all(
             abs(row["speed-up"] / row["workers"] - 1) < 0.1 for row in rows if row["method"] == "asynchronous"
         ),
         "with as many gradients each, at the same rate, workers that never wait learn far more": lambda rows: (
