@@ -32,7 +32,7 @@ NONE = "–"  # where there is no formula
 HELPS = {
     "staleness": "In updates.",
     "idle": "Share of the time that workers wait, on average, if messages take no time and workers are alike.",
-    "late": "Share of time that the other workers wait if one worker takes twice as long as they do.",
+    "late": "Share of the time that the other workers wait if one worker takes twice as long as they do.",
     "waits": "What a worker waits for.",
     "settings": "Settings in the formulas, such as the period H.",
     "sending": "If all ports are always busy.",

@@ -37,8 +37,8 @@ def notes(e):
     if e.workload != "sparse":
         yield (
             f"Each sample is its own step, and on {e.workload} a step reads and writes every parameter: that is "
-            "why Hogwild does far fewer samples per second here than a method that writes them once per batch, and "
-            "most of its writes conflict. It is meant for samples that touch few parameters: workload sparse."
+            "why Hogwild processes far fewer samples per second here than a method that writes them once per batch, "
+            "and most of its writes conflict. It is meant for samples that touch few parameters: workload sparse."
         )
 
 

@@ -114,7 +114,7 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
     if not faster:
         return f"The {by} of {stops[-1]} workers cannot be compared with that of {stops[0]}."
     what = (
-        "do {} times as many samples per second as"
+        "process {} times as many samples per second as"
         if by.startswith("samples")
         else "reach the loss {} times as fast as"
     )

@@ -7,7 +7,7 @@ import numpy as np
 from experiments.runs.record import Run
 
 LEARNED = {"losses": ("loss",), "evaluations": ("loss", "accuracy", "spread"), "measures": ("value",)}
-"""Columns computed from the model; all others are counts, or times by price."""
+"""Columns computed from the model; all others are counts, or times computed from prices."""
 
 NEVER_THE_SAME = {"wall_seconds"}
 """Entries of a summary that depend on when it ran."""

@@ -100,7 +100,7 @@ METHODS = {
 
 
 @figure(
-    "Half as many bytes again: how much more time is that?",
+    "How much longer does a step take with 1.5 times the bytes?",
     source="Zhao et al., VLDB 2023, section 3.3",
     claims={
         "the sharded ranks send 1.5 times as many bytes as replicas": lambda rows: all(

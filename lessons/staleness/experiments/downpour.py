@@ -53,7 +53,7 @@ def warm_adagrad(run):
 
 
 @figure(
-    "What should a worker commit that has taken several steps by itself?",
+    "What should a worker that has taken several steps by itself commit?",
     source="Hermans, Spanakis & Moeckel, 2017; Hermans, 2017, chapters 3 and 4",
     claims={
         "four workers can commit the sum after every step, sixteen cannot after several steps": lambda rows: (
