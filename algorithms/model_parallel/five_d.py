@@ -13,7 +13,7 @@ by ranks that would hold copies of them, and need no ranks of their own: N = D S
 An expert's g is already the sum over its group. Messages become rarer from the inside out, as in 3D parallelism.
 
 Price: per replica that of tensor parallelism and of the stages, and in each attention block of width h, for n samples
-of T_s positions, the ring's n T_s h (6 C - 4); experts as in `expert.py`, within their groups; for the gradients
+of T_s positions, the ring's n T_s h (6 C - 4) if C > 1; experts as in `expert.py`, within their groups; for gradients
 2 (D C - 1) d without experts. The pipeline idles (S-1)/(M+S-1) of the time. Staleness: none.
 Source: Grattafiori et al., arXiv:2407.21783, section 3.3.2 (tensor, context, pipeline, data); Singh et al., ICS 2023,
 arXiv:2303.06318 (DeepSpeed-TED: experts over data-parallel ranks, with tensor parallelism).

@@ -48,6 +48,8 @@ LAYOUTS = [
         ({}, 1),
         ({"tensor": 2, "context_ranks": 2}, 1),
         ({"tensor": 2, "stages": 3}, 1),
+        ({"context_ranks": 2, "stages": 2}, 1),
+        ({"stages": 2, "expert_ranks": 2}, 2),
         ({"context_ranks": 4, "expert_ranks": 4}, 1),
         ({"stages": 2, "context_ranks": 2, "expert_ranks": 2, "chunks": 2}, 1),
         ({"tensor": 4, "expert_ranks": 2}, 2),
