@@ -21,7 +21,7 @@ from kernels.layers.exponential import exp
 from kernels.shapes import shapes
 
 check = shapes("p (n, experts), weight (n, k), chosen (n, k), z (n, experts)")
-TOO_MANY = "chosen has more columns than z: a token cannot choose more experts than there are; use at most as many."
+TOO_MANY = "chosen has more columns than z: a token cannot choose more experts than there are; give it fewer columns."
 
 
 def price(p, weight, chosen, z):

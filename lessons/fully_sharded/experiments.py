@@ -347,13 +347,13 @@ KEEP = {"an eighth": 1, "a quarter": 2, "a half": 4, "all": 8}  # of a layer, fr
         "on two nodes keeping all of each layer saves less than another hundredth": lambda rows: (
             ratio(rows, "ms", cluster="two nodes of four", keep=("all", "a quarter")) > 0.99
         ),
-        "with eight equal links, keeping all saves less than a tenth": lambda rows: (
+        "with eight equal links, keeping all saves less than a tenth of the step": lambda rows: (
             0.9 < ratio(rows, "ms", cluster="eight equal links", keep=("all", "an eighth")) < 0.98
         ),
-        "keeping all sends two thirds of the bytes": lambda rows: all(
+        "keeping all of each layer sends two thirds of the bytes": lambda rows: all(
             abs(ratio(rows, "MB", cluster=cluster, keep=("all", "an eighth")) - 2 / 3) < 1e-3 for cluster in CLUSTERS
         ),
-        "keeping all about doubles what a rank holds": lambda rows: all(
+        "keeping all of each layer about doubles what a rank holds": lambda rows: all(
             1.8 < ratio(rows, "kB", cluster=cluster, keep=("all", "an eighth")) < 2.2 for cluster in CLUSTERS
         ),
     },

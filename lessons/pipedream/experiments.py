@@ -189,7 +189,7 @@ STALE = {
                 for two, four, eight in (column(rows, "loss", weights=w) for w in ("stash", "none", "vertical sync"))
             )
         ),
-        "stale weights cost hardly anything on two stages, and a third or more on eight": lambda rows: (
+        "stale weights raise the loss by under a tenth on two stages, and by a third or more on eight": lambda rows: (
             value(rows, "loss", weights="stash", stages=2) < 1.1 * value(rows, "synchronous", weights="stash", stages=2)
             and value(rows, "loss", weights="stash", stages=8)
             > 4 / 3 * value(rows, "synchronous", weights="stash", stages=8)

@@ -15,7 +15,7 @@ VERSIONS = Assignment(
         "with one worker all methods are the same": lambda rows: (
             len(set(column(rows, "held_out_loss", workers=1))) == 1
         ),
-        "with eight workers, vertical is the worst": lambda rows: value(
+        "with eight workers, vertical sync has the highest loss": lambda rows: value(
             rows, "held_out_loss", weights="vertical", workers=8
         ) == max(column(rows, "held_out_loss")),
     },

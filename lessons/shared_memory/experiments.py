@@ -281,10 +281,10 @@ REPEATED = 2  # one run of 24 steps is judged at only seven of them, so its resu
     "How many samples should a thread gather before it writes?",
     source="Sallinen, Satish, Smelyanskiy, Sury & Re, 2016",
     claims={
-        "each at its own best rate, 8 or 64 at a time take less time than single samples": lambda rows: (
+        "each at its own best rate, gathering 8 or 64 samples takes less time than single ones": lambda rows: (
             min(value(rows, "time", gathered=count) for count in (8, 64)) < 1
         ),
-        "64 at a time need over 1.2 times as many samples as one at a time": (
+        "gathering 64 needs over 1.2 times as many samples as single ones": (
             lambda rows: value(rows, "samples", gathered=64) > 1.2
         ),
     },
