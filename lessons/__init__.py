@@ -25,12 +25,13 @@ CHAPTERS: tuple[str, ...] = (
     "pipedream",
     "decoupled",
     "choosing",
+    "step_memory",
     "fully_sharded",
     "long_sequences",
 )
 """In teaching order. This tuple is the only place where a chapter is registered."""
 
-PARTS: dict[str, str] = {"sgd": "Training on many machines", "fully_sharded": "Training a language model"}
+PARTS: dict[str, str] = {"sgd": "Training on many machines", "step_memory": "Training a language model"}
 """First chapter of each part of the book -> the part's title."""
 
 

@@ -12,9 +12,9 @@ from installation import document
 EXPLAINED = (
     "all-gather", "all-reduce", "backup worker", "barrier", "bubble", "cache line", "codec", "collective",
     "critical batch", "curvature", "epoch", "error feedback", "false sharing", "flush", "learning rate",
-    "lost addition", "micro-batch", "mini-batch", "mixing matrix", "momentum", "optimizer", "rank", "reduce-scatter",
-    "replica", "re-materialisation", "stage", "staleness", "stash", "straggler", "superstep", "velocity",
-    "vertical sync", "weight stashing",
+    "loss scaling", "lost addition", "master weights", "micro-batch", "mini-batch", "mixing matrix", "momentum",
+    "optimizer", "rank", "reduce-scatter", "replica", "re-materialisation", "stage", "staleness", "stash",
+    "straggler", "superstep", "velocity", "vertical sync", "weight stashing",
 )  # fmt: skip
 """Terms that always have the glossary's meaning."""
 TABLES = document("GLOSSARY.md")

@@ -33,6 +33,7 @@ NEVER_RIGHT = {
     "choosing.cut": ("1-7; 1-1-1-1-1-1-1-1", "other cuts of the same machines"),
     "choosing.first": ("every; local SGD, 4", "all ways of the figure are asked for"),
     "choosing.upgrade": ("all-reduce; local", "all strategies of the figure are asked for"),
+    "step_memory.which_again": ("C", "that the last layer frees as much as any other"),
     "fully_sharded.crosses": ("more", "that weights leave a node that has a copy of them"),
 }
 """Item -> choices that no draw makes right, and why they are offered all the same: what a reader might think."""

@@ -1,0 +1,89 @@
+"""Answers to the quiz on what a step remembers, computed by the engine or by closed forms."""
+
+import numpy as np
+
+from lessons.step_memory.experiments import MODEL, peaks
+from theory.recomputation import AGAIN, ChainLayer, best_plan, even_plan, peak_bytes, repeated_seconds
+from theory.zero_memory import RECIPES
+from workloads.loss_scale import LossScale
+from workloads.mixed_precision import FORMATS, ShortWeights
+
+STEPS = 256
+BYTES = {
+    "single precision": sum(RECIPES["float32 Adam"]),
+    "a copy of the weights is kept in single precision, and gradients have 16 bits": sum(RECIPES["mixed Adam"]),
+    "a copy of the weights is kept in single precision, and gradients are added up in single precision": sum(
+        RECIPES["mixed Adam, float32 gradients"]
+    ),
+    "no copy of the weights is kept in single precision, and gradients have 16 bits": 2 + 2 + 8,
+}
+
+
+def batch(run, sequences: int) -> float:
+    """Return the GB that a step holds with so many sequences."""
+    return (16 * 100e6 + sequences * 40e6) / 1e9
+
+
+def longer(run, what: str, batch: str) -> str:
+    """Return how many times as much these activations take if the context is four times as long."""
+    few, many = 32, 128
+    held = {}
+    for context in (few, many):
+        samples = 8 if batch == "as many sequences" else 8 * few // context
+        whole = peaks(run(**{**MODEL, "depth": 2, "context": context, "batch": samples}))["activations"]
+        scores = 4 * MODEL["heads"] * context**2 * samples
+        held[context] = scores if what == "the attention weights" else whole - scores
+    times = held[many] / held[few]
+    return min(("same", 1), ("four", 4), ("sixteen", 16), key=lambda one: abs(np.log(times / one[1])))[0]
+
+
+def best_segments(run, layers: int, kept: int) -> float:
+    """Return the number of segments with which a step holds least, by the formula."""
+    chain = [ChainLayer(1, kept, 1.0)] * layers
+    held = {k: k + kept * layers / k for k in range(1, layers + 1)}
+    least = min(held, key=held.__getitem__)
+    assert peak_bytes(chain, even_plan(layers, least)) <= 1.2 * held[least]
+    return least
+
+
+def again_time(run, segments: int) -> float:
+    """Return by how many percent a step gets longer."""
+    chain = [ChainLayer(1, 1, 1.0)] * (4 * segments)
+    return 100 * repeated_seconds(chain, even_plan(len(chain), segments)) / (3 * len(chain))
+
+
+def which_again(run, limit: int) -> str:
+    """Return the layers of the best plan that are computed again."""
+    plan = best_plan([ChainLayer(1, 30, 6), ChainLayer(1, 20, 5), ChainLayer(1, 12, 2)], limit)
+    assert plan is not None and all(count == 1 for _, count in plan)
+    return "".join(name for name, (how, _) in zip("ABC", plan, strict=True) if how == AGAIN) or "none"
+
+
+def states(run, how: str) -> str:
+    """Return how the bytes of a weight's states compare with those in single precision."""
+    before, after = BYTES["single precision"], BYTES[how]
+    return "less" if after < before else "more" if after > before else "same"
+
+
+def small_update(run, update: float, how: str) -> float:
+    """Return a weight's mean value after STEPS additions, each of which is rounded to bf16."""
+    assert FORMATS["bf16"][0] == 8
+    weights = np.ones(4096, np.float32)
+    stored = ShortWeights("bf16", how == "at random", run.seed)
+    for step in range(STEPS):
+        weights += np.float32(update)
+        stored.store(weights, step)
+    return float(weights.mean())
+
+
+def least_scale(run, digits: int) -> float:
+    """Return the smallest power of two that makes ten to the minus `digits` a normal number of fp16."""
+    return next(2.0**n for n in range(60) if 2.0**n * 10.0**-digits >= np.finfo(np.float16).smallest_normal)
+
+
+def skipped(run, window: int) -> float:
+    """Return how many of 100 steps are skipped if every step with a scale above 2^18 overflows."""
+    scale = LossScale(None, window)
+    for _ in range(100):
+        scale.update(scale.value <= 2**18)
+    return scale.skipped
