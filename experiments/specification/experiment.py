@@ -55,6 +55,10 @@ LINKS = "network", "latency", "bandwidth", "per_node", "nics"
 """Settings of the network."""
 FP16 = {"precision": ("fp16",)}
 """When the settings of loss scaling apply."""
+AGREE_IN_EVERY_STEP = (
+    "Workers agree in every step whether a budget in seconds or a target loss is reached, so they wait for the slowest "
+    "in every step, not once in a period; give a number of steps to compare times."
+)
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 
@@ -312,7 +316,15 @@ class Experiment(Knobs):
         line = rates.find_rate(self.algorithm, self.workload, self.data.get("model", ""))
         searched = self.method.defaults.get("steps", rates.STEPS)
         short = self.workload not in rates.STAND_INS and (self.steps or math.inf) <= searched
-        return (*self.method.notes(self), *(line.notes(self.workers) if line and short else []))
+        agree = [AGREE_IN_EVERY_STEP] if self.agrees_between_meetings else []
+        return (*self.method.notes(self), *agree, *(line.notes(self.workers) if line and short else []))
+
+    @property
+    def agrees_between_meetings(self) -> bool:
+        """True if workers that meet once in a period have to agree in every step whether the budget is spent."""
+        in_periods = algorithms.family(self.algorithm) in ("averaging", "decentralized")
+        rarely = in_periods and self.workers > 1 and getattr(self.knobs, "period", 1) > 1
+        return rarely and self.budget.open_ended and self.method.is_deterministic(self.knobs)
 
     @property
     def files(self) -> list[str]:

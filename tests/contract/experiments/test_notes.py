@@ -118,6 +118,19 @@ def test_a_topology_that_is_another_one_is_called_by_its_name(name):
     assert "is the complete graph" in experiment(name, topology="exponential", workers=5).notes[0]
 
 
+@pytest.mark.parametrize("name", ["diloco", "local_sgd", "noloco"])
+def test_workers_that_meet_once_in_a_period_but_agree_on_the_end_in_every_step_are_told_so(name):
+    timed = {"steps": None, "seconds": 0.01}
+    assert any("agree in every step" in note for note in experiment(name, workers=4, **timed).notes)
+    for other in ({"workers": 4}, {"workers": 1, **timed}, {"workers": 4, "period": 1, **timed}):
+        assert not any("agree in every step" in note for note in experiment(name, **other).notes)
+
+
+def test_workers_that_meet_in_every_step_or_visit_a_centre_are_not_told_when_they_agree():
+    for name in ("sync_sgd", "easgd", "async_diloco", "sparta"):
+        assert not any("agree" in note for note in experiment(name, workers=4, steps=None, seconds=0.01).notes)
+
+
 def test_weights_of_push_sum_that_stay_1_are_explained_until_a_worker_is_lost():
     assert "weights p stay 1" in experiment("push_sum", workers=4).notes[0]
     assert experiment("push_sum", workers=4, crash="3:0.01").notes == ()
