@@ -2,7 +2,8 @@
 
     w <- w - lr sign(g)
 
-A gradient of 0 leaves its parameter where it is. NaN propagates.
+A gradient of 0 leaves its parameter where it is; one that is not finite makes it NaN, so that an overflow does not pass
+for a step.
 
 Price: 2 FLOPs and 3 words per parameter (read w and g, write w), as SGD.
 Source: Bernstein, Wang, Azizzadenesheli & Anandkumar, ICML 2018, arXiv:1802.04434.
@@ -18,16 +19,17 @@ FLOPS, WORDS = 2, 3
 
 
 def reference(w, g, learning_rate):
-    w -= learning_rate * np.sign(g)
+    w -= learning_rate * (np.sign(g) + (g - g))
 
 
 @formula
 def element(w, g, rate):
+    zero = g - g  # NaN if g is not finite
     if g > 0:
-        return w - rate
+        return w - (rate + zero)
     if g < 0:
-        return w + rate
-    return w - rate * g  # 0 or NaN
+        return w + (rate + zero)
+    return w - zero
 
 
 @exact

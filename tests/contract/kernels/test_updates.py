@@ -186,6 +186,7 @@ def run(name: str, w: np.ndarray, g: np.ndarray) -> None:
     """One step of any rule from empty state."""
     states, scalars = {
         "sgd": (0, (0.1,)),
+        "sign_sgd": (0, (0.1,)),
         "momentum": (1, (0.1, 0.9)),
         "nesterov": (1, (0.1, 0.9)),
         "sutskever": (2, (0.1, 0.9)),
