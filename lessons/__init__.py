@@ -28,6 +28,7 @@ CHAPTERS: tuple[str, ...] = (
     "step_memory",
     "fully_sharded",
     "long_sequences",
+    "layouts",
 )
 """In teaching order. This tuple is the only place where a chapter is registered."""
 
