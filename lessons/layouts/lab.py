@@ -11,7 +11,7 @@ CLUSTER = {
 INSIDE = Assignment(
     {**CLUSTER, "stages": 1, "chunks": 1, "batch": 16},
     turn={"tensor": (2, 4, 8)},
-    note=("seconds", "samples", "memory"),
+    note=("seconds", "samples", "held_out_loss"),
     claims={
         "eight ranks of two nodes take over 1.5 times as long as four of one, for half of the samples": lambda rows: (
             ratio(rows, "seconds", tensor=(8, 4)) > 1.5
