@@ -6,17 +6,19 @@ begins, which layers keep their activations until then and which compute them ag
 
 `layers` is a list with a dict for each layer, in the order of the forward pass. All numbers are whole:
 
-    "input"            MB that come into the layer
-    "kept"             MB that its backward pass needs, besides the input
-    "forward"          microseconds of its forward pass; its backward pass takes twice as long
+    "input"       MB that come into the layer
+    "kept"        MB that its backward pass needs, besides the input
+    "forward"     microseconds of its forward pass; its backward pass takes twice as long
 
 and `limit` is the memory for activations, in MB. Return a list of segments, in the order of the forward pass. A segment
 is a pair `(how, count)`: how it remembers, and the number of its layers.
 
-    ("keep", 3)        the next 3 layers keep their activations from the forward pass on: the sum of "kept"
-    ("again", 3)       the next 3 layers keep the input of the first of them, and nothing else. When the backward pass
-                       comes to them, all 3 forward passes are repeated. Then their input and their activations are
-                       there, the sum of "kept", until the backward pass has gone through all 3
+    ("keep", 3)   the next 3 layers keep their activations from the forward pass on,
+                  the sum of "kept"
+    ("again", 3)  the next 3 layers keep the input of the first of them, and nothing else.
+                  When the backward pass comes to them, all 3 forward passes are repeated.
+                  Then their input and their activations are there, the sum of "kept",
+                  until the backward pass has gone through all 3
 
 What belongs to a segment is freed when the backward pass has left it. For four layers that keep 5 MB each, with inputs
 of 1 MB, `[("again", 2), ("keep", 2)]` holds 1 + 10 MB at the end of the forward pass, and 1 + 10 MB when the first two
