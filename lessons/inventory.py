@@ -4,7 +4,7 @@ and after a course.
 inventory.toml refers to items of the chapters' quizzes and fixes their parameters. If an item asks for a number, its
 choices are the recorded answer and those of three wrong formulas. A sitting is one student's answers at one time:
 
-    {"lockstep_inventory": 2, "student": "Ada", "when": "before", "seed": 3,
+    {"lockstep_inventory": 3, "student": "Ada", "when": "before", "seed": 3,
      "answers": {"stragglers.speed_up": "linear", ...}}
 
 `lessons.inventory_report` computes the statistics of many.
@@ -64,7 +64,7 @@ class Sitting(BaseModel):
     """One student's answers in one sitting: question -> key of the choice. An unanswered question counts as wrong."""
 
     model_config = ConfigDict(frozen=True)
-    lockstep_inventory: Literal[2]  # 1 asked 25 questions; the others would count as wrong
+    lockstep_inventory: Literal[3]  # 1 and 2 asked fewer questions; the others would count as wrong
     student: str = Field(min_length=1, max_length=100)
     when: Literal["before", "after"]
     seed: int = 0

@@ -57,7 +57,7 @@ def _ask(file: Path, when: str, student: str, seed: int | None) -> None:
         letter = click.prompt("? (- if you do not know)", type=click.Choice([*letters, "-"]), show_choices=False)
         if letter != "-":
             answers[question.name] = options[letters.index(letter)].key
-    sitting = Sitting(lockstep_inventory=2, student=student, when=when, seed=seed, answers=answers)
+    sitting = Sitting(lockstep_inventory=3, student=student, when=when, seed=seed, answers=answers)
     file.write_text(sitting.text(), "utf-8")
     console.print(f"\nThank you. Your answers are in {file}; hand it in.", highlight=False, markup=False)
 
