@@ -1,5 +1,5 @@
-// The coach: a bubble below the timeline, and a ring around the part of the page that it describes. It does not shift the
-// layout. It covers neither the lanes nor the machines nor, where there is room below, what the run has learned. It comes first in tab order. Escape
+// The coach: a bubble below the lanes, and a ring around the part of the page that it describes. It does not shift the
+// layout. It covers what the run has learned, but neither the lanes nor the machines nor a button. It comes first in tab order. Escape
 // ends the tour from anywhere, and so does using the page.
 // Relies on the test ids of Streamlit's app and sliders. Without them, the bubble is inserted at the start of the body, and
 // moving a slider does not end the tour.
@@ -177,8 +177,8 @@ class Coach {
     this.bubble.querySelector(".leave").hidden = last;
   }
 
-  // Put the ring around the part, and the bubble below what the run has learned or, on a phone, at the bottom. Choose another
-  // place if the bubble would hide the part or the lanes.
+  // Put the ring around the part, and the bubble below the lanes or, on a phone, at the bottom. Choose another place if the
+  // bubble would hide the part or the lanes.
   place(box) {
     const machines = this.timeline()?.querySelector(".machines")?.getBoundingClientRect();
     const room = machines?.width && machines.left > PHONE ? machines.left - GAP - (this.part("lanes") ?? box).left + NAMES : 0;
@@ -186,12 +186,10 @@ class Coach {
     const { style } = this.ring, wide = this.bubble.offsetWidth, high = this.bubble.offsetHeight;
     Object.assign(style, { left: `${box.left - 6}px`, top: `${box.top - 6}px`, width: `${box.width + 8}px`, height: `${box.height + 8}px` });
     const lanes = this.part("lanes") ?? box, bar = document.querySelector(".st-key-phone-bar")?.getBoundingClientRect().top || innerHeight;
-    const learned = this.timeline()?.querySelector(".learned")?.getBoundingClientRect();
-    const under = learned?.height ? learned.bottom + GAP : 0;
     const foot = bar - GAP - high, below = lanes.bottom + AXIS + GAP, above = lanes.top - TOP - GAP - high;
     const inside = (at, most) => Math.max(12, Math.min(at, most));
     const left = inside(lanes.left - NAMES, innerWidth - wide - 12);
-    const tops = (innerWidth < PHONE ? [foot, above] : [...(under && under < foot ? [under] : []), below, foot, above]).concat(box.bottom + GAP, box.top - GAP - high).map((top) => inside(top, foot));
+    const tops = (innerWidth < PHONE ? [foot, above] : [below, foot, above]).concat(box.bottom + GAP, box.top - GAP - high).map((top) => inside(top, foot));
     const hides = (top, of) => left < of.right && left + wide > of.left && top < of.bottom && top + high > of.top;
     const top = tops.find((one) => !hides(one, box) && !hides(one, lanes)) ?? tops.find((one) => !hides(one, box)) ?? foot;
     Object.assign(this.bubble.style, { left: `${left}px`, top: `${top}px` });

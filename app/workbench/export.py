@@ -32,25 +32,27 @@ def share(e: Experiment, name: str) -> None:
             return
         session.keep(name)
         reported = (st.session_state.get("view") or {}).get("view")
-        st.markdown("**Link to this view**")
-        st.code(sharing.link(e, reported), language=None, wrap_lines=True)
-        if urlsplit(sharing.here()).hostname in LOCAL:
+        with st.container(gap="xxsmall"):  # so that all of it fits below the button in a small window
+            st.markdown("**Link to this view**")
+            st.code(sharing.link(e, reported), language=None, wrap_lines=True)
+            if urlsplit(sharing.here()).hostname in LOCAL:
+                st.caption(
+                    "This address works on this machine only. Anyone who runs Lockstep can append the part from the "
+                    "`?` onwards to the address of their own workbench."
+                )
             st.caption(
-                "This address works on this machine only. Anyone who runs Lockstep can append the part from the `?` "
-                "onwards to the address of their own workbench."
+                "The link includes axis, zoom, critical path, the selected wait, pinned runs with their colours, and "
+                "the switches above the charts. It does not include the previous run, in grey: pin that run to include "
+                "it."
             )
-        st.caption(
-            "The link includes axis, zoom, critical path, the selected wait, pinned runs with their colours, and "
-            "the switches above the charts. It does not include the previous run, in grey: pin that run to include it."
-        )
-        st.markdown("**Repeat it on the command line**")
-        st.code(e.command(), language="bash", wrap_lines=True)
-        _view(data={"view": reported}, key="view", on_view_change=lambda: None)
-        if e.cluster == "simulated":
-            st.caption(
-                "On the simulated cluster this gives the same numbers: bit for bit on this machine, up to "
-                "rounding on others."
-            )
+            st.markdown("**Repeat it on the command line**")
+            st.code(e.command(), language="bash", wrap_lines=True)
+            _view(data={"view": reported}, key="view", on_view_change=lambda: None)
+            if e.cluster == "simulated":
+                st.caption(
+                    "On the simulated cluster this gives the same numbers: bit for bit on this machine, up to "
+                    "rounding on others."
+                )
 
 
 def downloads(run: Run, name: str) -> None:
