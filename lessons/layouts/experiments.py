@@ -121,7 +121,8 @@ WAYS = {"matrices": "tensor", "stages": "pipeline", "sequences": "context"}
 def what_a_way_costs(run):
     """Llama 3 8B on 64 H100, if each copy is split over `GPUs` of them in one way; 512 sequences of 8,192 tokens in a
     step, and one sequence in a micro-batch, nothing is computed again. `longer`: than without a split, if memory did
-    not matter. `GB`: on the fullest GPU.
+    not matter. `GB`: on the fullest GPU. Of stages, each GPU has one, two or four, whichever
+    is the fastest.
     """
     whole = price(replace(SMALL, layout=Layout(data=GPUS, shard=OPTIMIZER)))
     for name, field in WAYS.items():
@@ -444,7 +445,7 @@ def failing_job(run, seconds: int, between: float, work: float, seed: int) -> fl
     "How often should a run save its state?",
     source="Young, CACM 1974; Daly, FGCS 2006",
     claims={
-        "if a failure comes more seldom than a checkpoint, the closed form is right to two percentage points": (
+        "if failures are rarer than checkpoints, the closed form is right to within two percentage points": (
             lambda rows: all(
                 abs(row["lost"] - row["closed form"]) < 2 for row in rows if row["interval"] < BETWEEN[row["failures"]]
             )
@@ -454,7 +455,7 @@ def failing_job(run, seconds: int, between: float, work: float, seed: int) -> fl
             < min(row["lost"] for row in rows if row["failures"] == name) + 1
             for name, young in (("every 50 s", 10), ("every 500 s", 32))
         ),
-        "with a failure every 50 seconds, over 38 % of the time are lost at any interval": lambda rows: (
+        "with a failure every 50 seconds, over 38 % of the time is lost at any interval": lambda rows: (
             min(column(rows, "lost", failures="every 50 s")) > 38
         ),
     },
