@@ -44,19 +44,19 @@ def _select_rows(values, index, x, numbers, sign_off):
     k = index.shape[1]
     if k > columns:
         raise ValueError(TOO_MANY)
-    for r in range(n):
-        found = 0
+    for r in range(n if k else 0):
+        found, least = 0, -1  # the least magnitude that is kept, once there are k
         for j in range(columns):
             magnitude = numbers[r, j] & sign_off
-            place = found
-            while place > 0 and magnitude > numbers[r, index[r, place - 1]] & sign_off:
-                place -= 1
-            if place == k:
+            if magnitude <= least:
                 continue
-            found = min(found + 1, k)
-            for later in range(found - 1, place, -1):
-                index[r, later] = index[r, later - 1]
-            index[r, place] = j  # in the row; in the table below
+            place = found = min(found + 1, k)
+            while place > 1 and magnitude > numbers[r, index[r, place - 2]] & sign_off:
+                place -= 1
+                index[r, place] = index[r, place - 1]
+            index[r, place - 1] = j  # in the row; in the table below
+            if found == k:
+                least = numbers[r, index[r, k - 1]] & sign_off
         for place in range(k):
             values[r, place] = x[r, index[r, place]]
             index[r, place] += r * columns

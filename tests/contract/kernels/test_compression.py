@@ -146,3 +146,21 @@ def test_adding_what_was_sent_costs_what_was_sent_however_long_the_vector():
     assert kernels.scatter_add.price(np.zeros(10), index, values) == kernels.scatter_add.price(
         np.zeros(10_000), index, values
     )
+
+
+@both_types
+@pytest.mark.parametrize("k", [0, 1, 4, 9])
+def test_of_each_row_the_k_largest_come_in_order_of_magnitude_the_first_of_equal_ones_first(dtype, k):
+    x = np.stack([SPREAD[spread](dtype)[:9] for spread in SPREAD])
+    x[0, 5] = math.nan
+    values, index = np.empty((len(x), k), dtype), np.empty((len(x), k), np.int32)
+    kernels.row_top_k(values, index, x)
+    magnitude = np.where(np.isnan(x), np.inf, np.abs(x))
+    places = np.argsort(-magnitude, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(index, places + 9 * np.arange(len(x))[:, None])
+    np.testing.assert_array_equal(values, np.take_along_axis(x, places, 1))
+
+
+def test_more_numbers_than_a_row_has_are_refused():
+    with pytest.raises(ValueError, match="fewer numbers"):
+        kernels.row_top_k(np.empty((2, 4)), np.empty((2, 4), np.int32), np.ones((2, 3)))
