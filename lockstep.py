@@ -128,8 +128,8 @@ def _warn_of_namesakes() -> None:
     mine = [str(path) for path in found if not (script and Path(script).resolve() == path)]
     if mine and folder != HERE:
         warnings.warn(
-            f"Lockstep has packages of these names, which `import` now finds instead: {', '.join(mine)}; rename yours "
-            "to import both.",
+            "`import` now finds Lockstep's packages instead of your modules with the same names: "
+            f"{', '.join(mine)}; rename yours to import both.",
             stacklevel=3,
         )
 

@@ -26,5 +26,7 @@ def line(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Return text on a single line that no spreadsheet reads as a formula, wherever it splits lines."""
+    """Return text as one line that no spreadsheet reads as a formula, even if it splits cells at semicolons, commas or
+    bars.
+    """
     return FORMULA.sub(r"\1'", line(text))

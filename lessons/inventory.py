@@ -104,7 +104,7 @@ def read(text: str | bytes) -> Sitting:
     known = {one.name: one for one in questions()}
     for name, key in sitting.answers.items():
         if name not in known:
-            raise ValueError(f"the inventory does not ask {name[:60]!r}; give a file that this version wrote.")
+            raise ValueError(f"the inventory has no question {name[:60]!r}; give a file that this version wrote.")
         if key not in [option.key for option in known[name].options]:
             raise ValueError(f"{name} has no choice {key[:60]!r}; give a file that this version wrote.")
     return sitting

@@ -47,7 +47,7 @@ def ring(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> flo
 
 
 def recursive_doubling(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Return the time to exchange whole vectors at doubling distances: the fewest messages.
+    """Return the time to exchange whole vectors at doubling distances, which takes the fewest messages.
 
     This is an upper bound if P is not a power of two: ranks without a folded partner begin earlier.
     """

@@ -40,8 +40,9 @@ class Settings(DataKnobs):
     heads: int = knob(4, "attention heads; they must divide the width", ge=1, le=64, unit="heads")
     depth: int = knob(2, "number of blocks, alternating attention and MLP", ge=1, le=128, unit="blocks")
     experts: int = knob(
-        0, "experts in each MLP block, of which a character chooses some; 0 for plain MLPs", ge=0, le=64, unit="experts"
-    )
+        0, "experts in each MLP block; each character is sent to a few of them; 0 for plain MLPs",
+        ge=0, le=64, unit="experts",
+    )  # fmt: skip
     chosen: int = knob(1, "experts that each character chooses", unless=PLAIN, ge=1, le=8, unit="experts")
     capacity: float = knob(
         1.25, "characters that an expert takes in training, as a multiple of an equal share", unless=PLAIN, gt=0, le=64

@@ -52,8 +52,8 @@ def unstable(e):
     if delay > 1 and rate > most:
         yield (
             "delay",
-            f"each gradient is applied {delay} steps late, and the largest stable learning rate falls like one over "
-            f"the delay, to {100 * left:.2g} % of that at a delay of 1; use a shorter delay, or a learning rate of at "
+            f"the learning rate is {rate:g}, but each gradient is applied {delay} steps late, which lowers the largest "
+            f"stable rate to {100 * left:.2g} % of that at a delay of 1; use a shorter delay, or a learning rate of at "
             f"most {most:g}",
         )
 

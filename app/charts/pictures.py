@@ -169,7 +169,7 @@ def _traffic(run: Run | ScriptRun) -> str:
     else:
         every = "Both links" if len(used) == 2 else f"All {len(used)} links"
         many = f"{every} in use" if len(links) == len(used) else f"The {len(links)} busiest links"
-        busy = f"{many} carry the same: {size} each."
+        busy = f"{many} carry the same amount: {size} each."
     sends, receives = (_first(table.sum(axis=axis), names, verb) for axis, verb in ((1, "send"), (0, "receive")))
     return f"**{units.size(table.sum())}**{of}, payload only. {busy} {capital(sends)}; {receives}."
 
@@ -186,7 +186,7 @@ def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
     if len(ties) == 1:
         return f"{names[ties[0]]} {verb}s most, {size}"
     if len(ties) == len(names):
-        return f"{'both' if len(names) == 2 else 'all'} {common_role(names)}s {verb} the same, {size} each"
+        return f"{'both' if len(names) == 2 else 'all'} {common_role(names)}s {verb} the same amount, {size} each"
     if len(ties) == 2:
         return f"{names[ties[0]]} and {names[ties[1]]} {verb} most, {size} each"
     return f"{len(ties)} {common_role(names)}s {verb} most, {size} each"
@@ -202,7 +202,7 @@ def _fullest(run: Run | ScriptRun) -> str:
     if len(ties) == 1:
         return f"{names[ties[0]].capitalize()} held most, {size}: {parts}."
     every = f"{'Both' if len(names) == 2 else 'All'} {common_role(names)}s"
-    who = f"{every} held the same" if len(ties) == len(names) else f"{len(ties)} {common_role(names)}s held most"
+    who = f"{every} held the same amount" if len(ties) == len(names) else f"{len(ties)} {common_role(names)}s held most"
     alike = all(np.array_equal(held[rank], first) for rank in ties)
     return f"{who}, {size} each{f': {parts}' if alike else ''}."
 

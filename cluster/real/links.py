@@ -114,7 +114,7 @@ class Links:
         return sum(frames for peer, frames in self._received.items() if self.state[peer] != LOST)
 
     def emulate(self, network: EmulatedNetwork, zero: float, patience: float = 0.0) -> None:
-        """From now on, hold each message that carries a time until `network` would deliver it.
+        """From now on, hold back each timestamped message until the moment at which `network` would deliver it.
 
         The run began at `zero` on the monotonic clock. A message that is read less than `patience` seconds late counts
         as having arrived on time.

@@ -30,7 +30,7 @@ FIGURES = (
     ("throughput", "micro-batches per unit of time"),
     ("in flight", "most micro-batches between F and B or I on a rank"),
     ("held", "most micro-batches with stored activations on a rank"),
-    ("copies", "copies of a rank's weights, with old versions"),
+    ("copies", "copies of a rank's weights, including old versions"),
     ("versions", "versions of one stage's weights still needed"),
     ("delay", "updates between a gradient's forward and its update"),
 )

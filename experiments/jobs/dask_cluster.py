@@ -278,7 +278,7 @@ class DaskCluster:
         child.tell(line)
 
     def _end(self, child: "DaskChild", line: dict[str, Any]) -> None:
-        """Pass the last line of a job on to it, once."""
+        """Pass a job's last line to `child` and finish it. Do nothing if that has already been done."""
         if self._children.pop(child.key, None) is None:
             return
         self._doomed.pop(child.address, None)

@@ -78,7 +78,7 @@ def spec(run: Run) -> JobSpec:
     e = run.experiment
     if e.cluster != "simulated":
         raise ValueError(
-            f"a run on {e.cluster} cannot be replayed, because it never happens twice in the same way; run the "
+            f"a run on {e.cluster} cannot be replayed, because such runs are not repeatable; run the "
             "experiment on the simulated cluster to see how it learns."
         )
     if run.status in ("cancelled", "failed"):

@@ -26,8 +26,8 @@ class Scaling(NamedTuple):
 
 
 def samples_or_target(run: Run | RunOutcome) -> float | None:
-    """Return the speed of a run: samples per second or, with a target loss, one over the time in s that the run took to
-    reach it.
+    """Return the speed of a run: samples per second or, with a target loss, 1 / (seconds to reach it); None if it was
+    not reached.
     """
     target = run.experiment.target_loss
     if target is None:

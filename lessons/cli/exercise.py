@@ -11,8 +11,9 @@ from lessons.grading.sheet import STEPS, Sheet
 
 @click.command(help="Print the task of the chapter's exercise. With --level: its start file.")
 @click.argument("name")
-@click.option("--level", type=click.IntRange(0, len(levels.LEVELS)), help="0 exercise.py, which works, but not well "
-              "enough; 1 read and predict, 2 a line is missing, 3 a role is missing, 4 a blank page")  # fmt: skip
+@click.option("--level", type=click.IntRange(0, len(levels.LEVELS)), help="how much is left to write: "
+              "0 improve exercise.py, which works, but not well enough; 1 read and predict; 2 a line; 3 a role; "
+              "4 everything")  # fmt: skip
 def exercise(name: str, level: int | None) -> None:
     with usage_errors():
         sheet = Sheet(lessons.chapter(name))

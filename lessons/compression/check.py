@@ -11,6 +11,7 @@ import numpy as np
 
 from lessons.compression.exercise import TARGETS
 from lessons.figure import run_now
+from lessons.grading.contract import describe_value
 from lessons.grading.grader import SolutionError
 from lessons.grading.restricted import Restricted
 from lessons.grading.seeds import experiment_seed
@@ -204,7 +205,8 @@ class Book:
     def compare(self, w, what: str):
         """Record where a rank's w differs from the one its messages imply, and continue from the right one."""
         if not isinstance(w, np.ndarray) or w.shape != self.w.shape or w.dtype.kind != "f":
-            raise SolutionError(f"rank {self.rank} {what} something other than w, a vector of {len(self.w)} floats.")
+            given, size = describe_value(w), len(self.w)
+            raise SolutionError(f"rank {self.rank} {what} {given}; expected w, a vector of {size} floats.")
         if not np.allclose(w, self.w, **CLOSE):
             away = float(np.abs(w - self.w).max())
             words = f"rank {self.rank} {what} a w that is up to {away:.2g} away from the one its messages imply"

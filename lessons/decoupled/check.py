@@ -111,7 +111,8 @@ class ObservedModule:
     def head(self):
         if self._head is None:
             raise SolutionError(
-                f"module {self._index} is the last one: it has the loss itself, and takes no classifier."
+                f"module {self._index} is the last one and has no classifier: it learns from the model's loss; call "
+                "head only on the modules before it."
             )
         return self._head.start()
 
@@ -132,7 +133,8 @@ class ObservedModule:
     def classify(self, a, y, batch):
         if self._head is None:
             raise SolutionError(
-                f"module {self._index} is the last one: it has the loss itself, and takes no classifier."
+                f"module {self._index} is the last one and has no classifier: it learns from the model's loss; call "
+                "classify only on the modules before it."
             )
         _, ours, _, target = self._kept(batch, "classified")
         if not np.array_equal(y, ours):

@@ -36,7 +36,9 @@ def held(run, millions: int, ranks: int) -> float:
 
 
 def rules(run, rule: str) -> str:
-    """Return whether a rule applied to two shards, cut through a layer, gives the same model as on the whole."""
+    """Return how the model compares if a rule is applied to two shards, cut through a layer, instead of to the whole:
+    "same", "rounding" (equal up to rounding) or "other".
+    """
     dice = np.random.default_rng(run.seed)
     w, g = dice.normal(size=(2, 12))
     step = {"A": adam, "m": momentum, "S": clipped, "L": lars, "M": muon}[rule[0]]
@@ -76,7 +78,9 @@ def lars(w, g, layers):
 
 
 def muon(w, g, layers):
-    """Return the weights after a step along each layer's matrix of two rows, with its singular values set to one."""
+    """Return the weights after a step along each layer's gradient, as a matrix of two rows with its singular values set
+    to one.
+    """
     steps = [np.linalg.svd(g[i].reshape(2, -1), full_matrices=False) for i in layers]
     return np.concatenate([w[i] - 0.01 * (u @ v).ravel() for i, (u, _, v) in zip(layers, steps, strict=True)])
 

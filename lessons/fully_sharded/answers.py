@@ -39,7 +39,7 @@ def deeper(run, gather: str) -> str:
 
 
 def tokens(run, tera: int, giga: int) -> float:
-    """Return how many tokens hide the gather of a dense layer in 16 bits."""
+    """Return how many tokens make a dense layer's forward pass take as long as gathering its 16-bit weights."""
     return tera * 1e12 / (giga * 1e9)
 
 

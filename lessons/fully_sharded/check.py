@@ -287,7 +287,9 @@ class ShardSide:
         return self._comm.all_gather(x)
 
     def _sends(self, x, times: int):
-        """Count the numbers sent in this step, and how many layers ahead of the next pass they reach."""
+        """Add a message to the numbers sent in this step, and record how many layers beyond the next pass they now
+        cover.
+        """
         self._sent += times * nbytes(x) / 4
         reached = next((n for n, numbers in enumerate(self._reach) if self._sent <= numbers), len(self._reach))
         self._model.ahead = max(self._model.ahead, reached - self._passed)

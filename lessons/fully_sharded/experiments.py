@@ -21,12 +21,12 @@ ACTIVATIONS = HELD.index("activations")
 
 
 def seconds(done):
-    """Return the time of the step, s."""
+    """Return the time of the step, in s."""
     return done.summary["seconds"]
 
 
 def computing(done):
-    """Return the time for which rank 0 computes, s."""
+    """Return the time for which rank 0 computes, in s."""
     return float(done.trace.busy()[0, [COMPUTE, UPDATE]].sum())
 
 
@@ -207,7 +207,7 @@ def layer_sizes(width, kinds=69):
 
 
 @figure(
-    "How many tokens must a rank have so that gathers hide?",
+    "How many tokens per rank does it take to hide the gathers?",
     source="our own; Zhao et al., VLDB 2023, section 3.3",
     claims={
         "what decides is the number of tokens, and not the width": lambda rows: all(

@@ -110,8 +110,11 @@ class LargeBatchProbe(AccumulatedUpdates):
             return ""
         named = {"s.accumulate": self.rules.accumulate, "comm.size": self.ranks, "k": self.parts(0)}
         divisor = next((name for name, value in named.items() if abs(factor / value - 1) < NEAR), "")
-        told = f"every update is {factor:.4g} times rate * g, with the mean g of its {self.parts(0)} gradients"
-        return told + (f"; is their sum divided by {divisor}?" if divisor else "")
+        told = (
+            f"every update is {factor:.4g} times as large as rate * g, where g is the mean of its {self.parts(0)} "
+            "gradients"
+        )
+        return told + (f"; did you forget to divide their sum by {divisor}?" if divisor else "")
 
     def rate_error(self, full: int) -> str:
         """Return which full update has the wrong rate; "" if none has."""

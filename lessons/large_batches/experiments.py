@@ -578,7 +578,9 @@ def train_at_scaled_rate(run, batch, base_batch):
 
 
 def base_batch(rule, batch):
-    """Return the base batch for which batch / base batch is k or, by the other rule, the root of k."""
+    """Return the base batch that makes the rate's factor, batch / base batch, k = batch / 16 or, by the other rule, the
+    square root of k.
+    """
     return 16 if rule == "k times" else round(16 * (batch / 16) ** 0.5)
 
 

@@ -52,7 +52,7 @@ def check(solution, seed):
         done = RunPair(ranks, **travelling)
         kept, apart = done.equal(3 * parts)
         took, longest = done.ratio(_seconds), done.ratio(_longest)
-        told = f"{took:.2f} times what the textbook's worker takes; at most {TARGETS['time']} is allowed"
+        told = f"{took:.2f} times the textbook worker's time; at most {TARGETS['time']} is allowed"
         yield overlapped, right and kept and took <= TARGETS["time"], (told if kept else apart) if right else OTHERWISE
         done = RunPair(ranks, **{**travelling, "own_share": dice.uniform(0.3, 0.7)})
         yield share, *(done.equal(3 * parts) if right else (False, OTHERWISE))

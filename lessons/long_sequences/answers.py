@@ -35,7 +35,9 @@ def masks(run, mask: str) -> str:
 
 
 def hidden(run, tera: int, shared: str) -> float:
-    """Return how many positions hide a ring of zigzag pieces on a GPU that receives 50 GB/s, in 16 bits."""
+    """Return how many positions on a rank it takes to hide the ring's 16-bit transfers of zigzag pieces, on a GPU that
+    receives 50 GB/s.
+    """
     return 4 * 2 / 4 / heads_that_share(shared) * tera * 1e12 / 50e9
 
 

@@ -70,7 +70,7 @@ LENGTHS = 64, 128, 256, 512
 
 
 @figure(
-    "How many positions must a rank have so that the ring hides?",
+    "How many positions per rank does it take to hide the ring's transfers?",
     source="our own; Liu et al., arXiv:2310.01889, section 3",
     claims={
         "what shows does not depend on the width, to two percentage points": lambda rows: all(

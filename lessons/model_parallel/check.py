@@ -141,7 +141,8 @@ class BlockLedger:
             for step, spoken in enumerate(side.spoken):
                 if spoken[phase] != ["all_reduce"]:
                     said = ", ".join(spoken[phase]) or "nothing"
-                    return f"on the way {phase} rank {rank} exchanged this in step {step}: {said}"
+                    where = f"in step {step}, on the way {phase}, rank {rank}"
+                    return f"{where} called {said}; expected exactly one all_reduce"
         return ""
 
     def at(self, number: int) -> WholeStep:

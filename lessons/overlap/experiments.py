@@ -482,7 +482,8 @@ def profile(done):
         "FLOPs per byte grow with the output positions, not with the parameters": lambda rows: all(
             row["FLOP/byte"] == rows[-1]["FLOP/byte"] * row["positions"] for row in rows
         ),
-        "compute / sum is FLOPs per byte over the FLOPs that the GPU does while a byte is sent": lambda rows: all(
+        "compute / sum is the layer's FLOPs per byte divided by the FLOPs that the GPU can do in the time of sending "
+        "one byte": lambda rows: all(
             abs(row["FLOP/byte"] * ETHERNET.bandwidth / GPU.flops * row["sum"] / row["compute"] - 1) < 1e-9
             for row in rows
         ),

@@ -99,7 +99,7 @@ def losses_by_momentum(train, steps):
 
 
 def at_best(train, steps):
-    """Yield a row for each momentum: the rate of the lowest loss, that loss, and the lowest of all momenta."""
+    """Yield a row for each momentum: its lowest loss, the rate that gives it, and the lowest loss over all momenta."""
     found = losses_by_momentum(train, steps)
     least = min(min(losses.values()) for losses in found.values())
     for momentum, losses in found.items():
@@ -353,9 +353,8 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
         "with half the delay and a rate for each stage, eight machines end at under two thirds of the loss of one": (
             lambda rows: _after(rows, "both") < 2 / 3 * _after(rows, "one machine")
         ),
-        "eight machines that wait, as in GPipe, end at under half the loss of those that never do, with one rate": (
-            lambda rows: _after(rows, "GPipe on eight") < 0.5 * _after(rows, "never waits")
-        ),
+        "with one learning rate for all stages, eight machines that wait (GPipe) end at under half the loss of eight "
+        "that never wait": (lambda rows: _after(rows, "GPipe on eight") < 0.5 * _after(rows, "never waits")),
         "GPipe ends at most a tenth above eight machines with both remedies": lambda rows: (
             _after(rows, "GPipe on eight") < 1.1 * _after(rows, "both")
         ),

@@ -20,7 +20,7 @@ from workloads.batches import Batches
 
 
 class Update(NamedTuple):
-    """One mini-batch through all stages; vectors concatenate those of the stages, (d,)."""
+    """What one mini-batch computed and changed in all stages. Vectors, (d,), are the stages' vectors, concatenated."""
 
     samples: tuple
     loss: float

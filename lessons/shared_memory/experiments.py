@@ -31,7 +31,7 @@ def per_second(done):
 
 @figure(
     "Are sixteen threads faster than one?",
-    source="Niu, Recht, Re & Wright, 2011, in shape; the simulated version is ours",
+    source="Niu, Recht, Re & Wright, 2011, for the shape of the curve; the simulated version is ours",
     claims={
         "without a lock sixteen threads process at least thirteen times as many samples a second as one": lambda rows: (
             value(rows, "speed-up", threads=16, lock="none") > 13

@@ -141,7 +141,8 @@ class BoundProbe:
     def send(self, x, dst, tag=0):
         if dst not in self.sent or np.shape(x) != self.w.shape:
             raise SolutionError(
-                f"the server sent something of shape {np.shape(x)} to rank {dst}; expected w, to a worker."
+                f"the server sent something of shape {np.shape(x)} to rank {dst}; send only w, of shape "
+                f"{self.w.shape}, and only to workers."
             )
         if not self.misled and dst in self.left:
             if dst not in self.waiting:

@@ -98,7 +98,7 @@ def longer_sequences(run):
 
 
 def rest(rows):
-    """Return the activations without the scores, of each row."""
+    """Return each row's activations, excluding the scores."""
     return [row["activations"] - row["scores"] for row in rows]
 
 

@@ -57,7 +57,7 @@ def gain(run, **values):
 
 
 def _distances(done):
-    """Return the distance from the optimum, which is 0, after each block."""
+    """Return the distance of w from the optimum, w = 0, after each block."""
     return np.sqrt(2 * done.evaluations["loss"])
 
 

@@ -59,7 +59,7 @@ FORMS = ("constant", "adaptive")
     look=Look("lam", ("loss",), "form", kind="bar", log="y", title="held-out loss"),
 )
 def compensated(run):
-    """Digits, 8 workers at 0.15, nearly as much as asynchronous SGD tolerates; 768 updates, the median of 7 seeds.
+    """Digits, 8 workers at a rate of 0.15, nearly all that asynchronous SGD tolerates; 768 updates, median of 7 seeds.
 
     lam 0 is asynchronous SGD. Well below that rate there is nothing to gain here. The mean gradient of 16 images is
     short, and so is its square, which approximates the curvature: the constant lam has to be larger than the paper's

@@ -693,8 +693,9 @@ def test_who_holds_most_is_said_in_words(page, stored):
     stored(Experiment())
     opened = page()
     opened.session_state["tab"] = "Memory"
-    assert "All workers held the same, 364 kB each: 52 kB parameters, 104 kB gradients, 208 kB activations." in said(
-        opened.run()
+    assert (
+        "All workers held the same amount, 364 kB each: 52 kB parameters, 104 kB gradients, 208 kB activations."
+        in said(opened.run())
     )
 
 

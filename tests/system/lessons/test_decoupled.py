@@ -124,7 +124,7 @@ def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
                 "None if first else 0 * comm.recv(comm.rank - 1)",
                 "but not with",
             ),
-            ("a = None if last else task.head()", "a = task.head()", "it has the loss itself, and takes no classifier"),
+            ("a = None if last else task.head()", "a = task.head()", "is the last one and has no classifier"),
             (
                 "        task.report(w)\n",
                 "",

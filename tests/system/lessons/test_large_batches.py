@@ -54,7 +54,7 @@ def test_a_near_miss_loses_its_marks_and_no_others(old, new, marks):
 def test_a_sum_where_a_mean_is_asked_for_loses_the_marks_for_the_mean_and_for_what_multiplies_it(old, new, divisor):
     report = grade(lessons.chapter(CHAPTER), solution(CHAPTER, (old, new)), seed=5)
     assert [mark.name for mark in report.marks if not mark.earned] == [WHOLE, RATED, LAST] and report.score == 36
-    assert f"is their sum divided by {divisor}?" in report.marks[0].observed
+    assert f"divide their sum by {divisor}?" in report.marks[0].observed
 
 
 @pytest.mark.slow

@@ -184,12 +184,12 @@ QUANTITIES = {
     "messages": (rf"in {NUMBER} messages?\b",),
     "busiest link": (
         rf"busiest link is from .*?: {NUMBER}\.",
-        rf"carry the same: {NUMBER} each",
+        rf"carry the same amount: {NUMBER} each",
         rf"^most of all cells \| {NUMBER}",
     ),
     "memory": (
         rf"^ +memory +{NUMBER}",
-        rf"held (?:most|the same), {NUMBER}",
+        rf"held (?:most|the same amount), {NUMBER}",
         rf"^memory \| {NUMBER}(?= \| Peak)",
         rf"memory it holds, at most {NUMBER}\.",
     ),

@@ -18,7 +18,7 @@ def test_ranks_and_links_that_tie_are_counted_and_none_of_them_is_named():
     equal = run(Experiment.of({"collective": "ring", "steps": 2, "evaluations": 1}))
     told = pictures._traffic(equal)
     assert "links in use carry the same" in told and "All workers send the same" in told
-    assert pictures._fullest(equal).startswith("All workers held the same, ")
+    assert pictures._fullest(equal).startswith("All workers held the same amount, ")
     served = run(Experiment.of({"algorithm": "asgd", "steps": 2, "evaluations": 1}))
     told = pictures._traffic(served)
     assert "Server 0 sends most" in told and "server 0 receives most" in told and "The busiest link is from" not in told

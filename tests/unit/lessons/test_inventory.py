@@ -154,7 +154,7 @@ def test_a_class_takes_the_inventory_in_the_terminal_and_is_reported(command, tm
 def test_files_that_the_inventory_did_not_write_are_told_in_a_sentence(command, tmp_path):
     good = sitting("Ada", "before", "...").model_dump()
     for wrong, said in (
-        ({"answers": {"stragglers.nothing": "right"}}, "does not ask"),
+        ({"answers": {"stragglers.nothing": "right"}}, "has no question"),
         ({"answers": {"stragglers.speed_up": "seven"}}, "has no choice"),
         ({"when": "meanwhile"}, "when"),
         *(({"lockstep_inventory": n}, "lockstep_inventory.*this version's") for n in (1, 2)),  # of fewer questions
