@@ -175,7 +175,7 @@ def test_what_was_measured_again_is_shown_with_how_far_the_measurements_differ(p
     assert said == "The newest of 2 measurements: in Numba a call took 1 µs to 8 µs."
     measured(["ema"], 1000, 3, peaks=Peaks(PEAKS.flops, tuple((size, 2 * rate) for size, rate in PEAKS.streams)))
     (said,) = [one.value for one in page(kernel="ema", numbers=1000).caption if "measurements" in one.value]
-    assert "The roof itself differed by 100.0 % between them" in said
+    assert "The roof itself differed by 100.0 % between these" in said
 
 
 @pytest.mark.slow

@@ -330,8 +330,8 @@ def test_a_question_says_which_run_it_starts_from_and_what_changes_there(page, s
     ask(opened, straggler)
     assert (
         "Starts from: Synchronous SGD on handwritten digits, 4 workers, 10GbE. What changes: worker 3 four times "
-        "slower. The page below still shows Synchronous SGD on handwritten digits, network 1GbE. Your answer "
-        "replaces it with the run in question."
+        "slower. The page below still shows Synchronous SGD on handwritten digits, network 1GbE. Once you "
+        "answer, the run in question takes its place."
     ) in captions(opened)
     opened = page()
     ask(opened, straggler)
@@ -360,7 +360,7 @@ def test_a_card_names_the_algorithm_that_it_asks_about_while_the_page_shows_anot
     (asked,) = [one.value for one in opened.markdown if f"**{kill.title}.**" in one.value]
     assert "in the middle of a run of Synchronous SGD. What do the other 3 do?" in asked
     assert "Starts from: Synchronous SGD on handwritten digits, 4 workers, 10GbE." in captions(opened)
-    assert "The page below still shows Asynchronous SGD on handwritten digits. Your answer" in captions(opened)
+    assert "The page below still shows Asynchronous SGD on handwritten digits. Once you answer" in captions(opened)
 
 
 def test_an_answer_is_shown_only_once_its_question_was_asked_or_skipped(page, stored):

@@ -90,7 +90,7 @@ def test_real_ranks_refuse_the_network_of_their_own_machine():
 
 
 def test_a_processor_cannot_take_longer_for_a_byte_than_its_link():
-    with pytest.raises(ValueError, match="2e-09 s per byte, more than"):
+    with pytest.raises(ValueError, match="2e-09 s per byte, longer than"):
         parse_network("1e-5:1e9:0:2e-9:1e-5:1e9")
 
 
