@@ -2,35 +2,36 @@
 
 `choose(model, cluster)` gets a language model and a cluster, and returns a layout, a dict:
 
-    "data", "tensor", "pipeline"    GPUs over which each way splits the work; their product is the number of GPUs
-    "micro_batch"                   sequences in a micro-batch: 1, 2, 4 or 8
-    "shard"                         "optimizer": replicas share the optimizer's state; "full": they share all, and
-                                    gather each layer twice in every micro-batch; only without a pipeline
-    "recompute"                     True if every layer is computed again in the backward pass
-    "interval"                      seconds of work between two checkpoints
+- `"data"`, `"tensor"`, `"pipeline"`: GPUs over which each way splits the work. Their product is the number of GPUs.
+- `"micro_batch"`: sequences in a micro-batch, 1, 2, 4 or 8.
+- `"shard"`: `"optimizer"` if replicas share the optimizer's state, `"full"` if they share all, and gather each layer
+  twice in every micro-batch. The latter only without a pipeline.
+- `"recompute"`: True if every layer is computed again in the backward pass.
+- `"interval"`: seconds of work between two checkpoints.
 
-The heads, and those of keys and values, divide by "tensor", the layers by "pipeline" (each GPU of it has one stage),
-and the batch by "data" times "micro_batch". Norms are split over the ranks that share matrices, too. Attention is
-fused, and weights and gradients of a micro-batch have 16 bits; the chapter's *price list* says what all this takes.
+The numbers of heads, and of heads of keys and values, have to be multiples of `"tensor"`, that of layers a multiple of
+`"pipeline"` (each GPU of it has one stage), and the batch a multiple of `"data"` times `"micro_batch"`. Ranks that share
+matrices split the norms as well. The chapter's *price list* says what all this takes.
 
 `model` is a dict:
 
-    "layers", "width", "heads", "kv_heads", "ffn", "vocabulary", "sequence", "batch" (sequences in a step)
-    "keys"                          the width of all keys of a layer, or of all values
-    "layer", "parameters"           of one layer, and of the whole model
+- `"layers"`, `"width"`, `"heads"`, `"kv_heads"`, `"ffn"`, `"vocabulary"`, `"sequence"`;
+- `"batch"`: sequences in a step;
+- `"keys"`: the width of all keys of a layer, or of all values;
+- `"layer"`, `"parameters"`: the weights of one layer, and of the whole model.
 
-and so is `cluster`:
+`cluster` is a dict, too:
 
-    "gpus", "per_node"              their number, and how many a node has
-    "memory"                        bytes of a GPU that may be filled
-    "flops", "attention"            per second: what a large product, and attention, attain
-    "knee"                          x of the price list at which a product attains half of "flops"
-    "bandwidth"                     bytes per second of a GPU's memory, as attained
-    "link", "port"                  bytes per second within a node, and through each GPU's own network port
-    "hop"                           seconds of a step of a ring over several nodes
-    "hidden", "hidden_tensor"       share of data-parallel messages, and of those of split matrices, that is hidden
-    "between_failures"              seconds from one failure of a GPU to its next, on average
-    "saving"                        seconds that a checkpoint takes
+- `"gpus"`, `"per_node"`: their number, and how many a node has;
+- `"memory"`: bytes of a GPU that may be filled;
+- `"flops"`, `"attention"`: per second, what a large product attains, and what attention does;
+- `"knee"`: the x of the price list at which a product attains half of that;
+- `"bandwidth"`: bytes per second of a GPU's memory, as attained;
+- `"link"`, `"port"`: bytes per second within a node, and through each GPU's own network port;
+- `"hop"`: seconds of a step of a ring over several nodes;
+- `"hidden"`, `"hidden_tensor"`: share of data-parallel messages that is hidden, and of those of shared matrices;
+- `"between_failures"`: seconds from one failure of a GPU to its next, on average;
+- `"saving"`: seconds that a checkpoint takes.
 
 The planner below always shards all, over all GPUs. It is right now and then, and that is not good enough.
 
