@@ -10,8 +10,8 @@
 - `"interval"`: seconds of work between two checkpoints.
 
 The numbers of heads, and of heads of keys and values, have to be multiples of `"tensor"`, that of layers a multiple of
-`"pipeline"` (each GPU of it has one stage), and the batch a multiple of `"data"` times `"micro_batch"`. Ranks that share
-matrices split the norms as well. The chapter's *price list* says what all this takes.
+`"pipeline"` (each GPU of it has one stage), and the batch a multiple of `"data"` times `"micro_batch"`. Ranks that
+share matrices split the norms as well. The chapter's *price list* says what all this takes.
 
 `model` is a dict:
 
