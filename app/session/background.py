@@ -11,7 +11,7 @@ from experiments.jobs.spec import JobSpec
 from experiments.specification.experiment import Experiment
 from experiments.wording.sentences import capital
 
-EVERY = 0.5  # s between two checks
+EVERY = 0.25  # s between two checks
 SOON = 3.5  # s to wait for the run that another is compared with; in a long queue the other is shown without it
 
 

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 UNBEGUN = "stopped before it began"
-AFTER = 0.7  # s for which the page that shows a run has the machine to itself, before its process continues
+AFTER = 0.3  # s for which the page that shows a run has the machine to itself, before its process continues
 LOOK = 1.0  # s between two checks of how much time a run has used
 NICE = 5  # a job yields to the process that serves the pages
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
