@@ -174,7 +174,7 @@ def test_a_timeline_tells_what_lies_under_the_pointer_on_a_page_without_a_server
 def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn):
     page = drawn("timeline", timeline.frame(run(Experiment.of({"slow": "2:5", "steps": 12})), "it"))
     stage, tip, why = page.locator(".stage"), page.locator(".tip"), page.locator(".why")
-    expect(why).to_contain_text("of their time, all of it caused by worker 2.")
+    expect(why).to_contain_text("of their time, all of that wait caused by worker 2.")
     stage.press("Home")
     box, plain = stage.bounding_box(), pixels(page)
     sentence = (
