@@ -53,7 +53,7 @@ def training(run, workers: int, model: str) -> str:
 
 
 def order(run, algorithm: str) -> str:
-    """Return the distinct numbers in the sum of 1e8, 1, -1e8 and 1."""
+    """Return the distinct results of this all-reduce for 1e8, 1, -1e8 and 1 in float32, in one string."""
     name = {"the": "ring", "recursive": "recursive_doubling", "one": "one server"}[algorithm.split()[0]]
     return value(experiments.order_of_sums.rows(run), "1e8 + 1 - 1e8 + 1", algorithm=name)
 

@@ -60,7 +60,7 @@ def check(solution, seed):
     time, sent = (done.summary[what] / locked.summary[what] for what in ("seconds", "bytes"))
     told = f"{time:.2f} times what back-propagation takes; at most {TARGETS['time']} is allowed"
     yield quick, counts and time <= TARGETS["time"], told if counts else OTHERWISE
-    kept = f"up to {seen.most} mini-batches that had gone forward and not back; {TARGETS['activations']} is allowed"
+    kept = f"up to {seen.most} mini-batches between their two passes at once; {TARGETS['activations']} is allowed"
     yield lean, counts and seen.most <= TARGETS["activations"], kept if counts else OTHERWISE
     told = f"{sent:.2f} times the bytes of back-propagation; at most {TARGETS['traffic']} is allowed"
     yield frugal, counts and sent <= TARGETS["traffic"], told if counts else OTHERWISE
@@ -147,7 +147,7 @@ class ObservedModule:
         if not self._seen.fixed and not np.allclose(a, self._a, **CLOSE):
             self._seen.fixed = (
                 f"the classifier of module {self._index} was given weights for mini-batch {batch} that are not "
-                "a - learning_rate * ga of the one before"
+                "the previous mini-batch's a - learning_rate * ga"
             )
         _, self._errors[batch], ga = self._head.gradient(a, ours, target)
         self._after = a - self._rate * ga

@@ -16,7 +16,7 @@ LAYERS = 12
 
 
 def left(run, layers: int, ranks: int) -> float:
-    """Return what a fully sharded rank holds at its fullest moment, as a percentage of what a replica holds."""
+    """Return what a fully sharded rank holds at its peak, as a percentage of what a replica holds."""
     return 100 * (1 / ranks + (4 + 4) / 16 / layers)
 
 
@@ -32,7 +32,7 @@ def one_ahead(run, gather: int) -> float:
 
 
 def deeper(run, gather: str) -> str:
-    """Return what becomes of a step if four layers are gathered ahead instead of one."""
+    """Return whether a step is "shorter", "longer" or the "same" if four layers are gathered ahead instead of one."""
     part = {"a quarter as long": 0.25, "half as long": 0.5, "as long": 1.0, "twice as long": 2.0}[gather]
     ratio = step_of(1.0, part, 4) / step_of(1.0, part, 1)
     return "shorter" if ratio < 0.99 else "longer" if ratio > 1.01 else "same"
@@ -44,7 +44,9 @@ def tokens(run, tera: int, giga: int) -> float:
 
 
 def change(run, change: str) -> str:
-    """Return what becomes of the share of the gathers that nothing hides."""
+    """Return whether the percentage of the gathers' time that nothing hides is "less", "more" or the "same" after a
+    change.
+    """
     changed = {
         "the model is made twice as wide, with about four times as many weights": {"width": 64},
         "the processors become twice as fast": {"device": "4e11:1e15:0"},
@@ -56,7 +58,7 @@ def change(run, change: str) -> str:
 
 
 def shown(run, **values) -> float:
-    """Return the percentage of the gathers that nothing hides, with 128 tokens and a width of 32 unless given."""
+    """Return the percentage of the gathers' time that nothing hides, with 128 tokens and a width of 32 unless given."""
     values = {**MACHINE, "width": 32, "batch": 128 // CONTEXT, "workers": 4, **values}
     gathers = 2 * sum(layer_sizes(values["width"])) * 3 / 4 * 4 / values["bandwidth"]
     late, ahead = (seconds(sharded_step(run, prefetch=k, **values)) for k in (0, 1))
@@ -89,5 +91,5 @@ def crosses(run, other: str) -> str:
 
 
 def kept(run, ranks: int) -> float:
-    """Return how many times as much a rank holds if it keeps all weights from forward to backward."""
+    """Return how many times as much a rank holds if it keeps whole weights, not just its pieces, until the backward."""
     return (4 + 16 / ranks) / (16 / ranks)

@@ -61,25 +61,27 @@ def check(solution, seed):
     for mark, phase in ((forward, "forward"), (backward, "backward")):
         times = theirs.seconds[phase] / ours.seconds[phase]
         hidden.append(not wrong and times <= TARGETS[phase])
-        told = f"{times:.2f} times the textbook's {phase} passes; at most {TARGETS[phase]} is allowed"
+        told = f"the {phase} passes take {times:.2f} times the textbook's time; at most {TARGETS[phase]} is allowed"
         yield mark, hidden[-1], UNTRAINED if wrong else told
     otherwise = UNTRAINED if wrong else "" if any(hidden) else EXPOSED
-    told = f"up to {theirs.ahead} layers ahead of the one that computes; at most {ahead} are allowed"
+    told = f"gathers are up to {theirs.ahead} layers ahead of the computation; at most {ahead} are allowed"
     yield early, not otherwise and theirs.ahead <= ahead, otherwise or told
     needed = 4 * (2 * sum(layers) // ranks + (ahead + 2) * max(layers))  # bytes
     few, told = held.check_limit(
-        needed, TARGETS["memory"], f"{{:.2f}} times the memory it needs; at most {TARGETS['memory']} is allowed"
+        needed,
+        TARGETS["memory"],
+        f"a rank holds {{:.2f}} times the memory it needs; at most {TARGETS['memory']} is allowed",
     )
     yield forgotten, not otherwise and few, otherwise or told
     times = done.summary["bytes"] / best.summary["bytes"]
-    told = f"{times:.2f} times the bytes of the textbook's worker; at most {TARGETS['traffic']} is allowed"
+    told = f"it sends {times:.2f} times the bytes of the textbook's worker; at most {TARGETS['traffic']} is allowed"
     yield frugal, not otherwise and times <= TARGETS["traffic"], otherwise or told
     told = "" if otherwise else _other_sizes(solution, dice)
     yield general, not otherwise and not told, otherwise or told or "no prefetching; 9 of 5 layers; 1 rank"
 
 
 def textbook(comm, task, s):
-    """Train as HSDP does in one group; return this rank's pieces."""
+    """Train as HSDP does in one group; return this rank's pieces, (d / ranks,)."""
     w = task.start()  # (d / N,)
     g = np.empty_like(w)
     layers = range(len(s.layers))
@@ -164,13 +166,13 @@ class ShardedModel:
         return ""
 
     def pieces(self, step: int, rank: int) -> np.ndarray:
-        """Return what a rank holds before this step, (d / ranks,)."""
+        """Return a rank's pieces of all layers before this step, (d / ranks,)."""
         if step:
             return self.reported[step - 1][rank]
         return np.concatenate([w[shares(len(w), self.ranks)[rank]] for w in self.start])
 
     def whole(self, step: int, layer: int) -> np.ndarray:
-        """Return all numbers of a layer before this step."""
+        """Return all weights of a layer before this step."""
         found = []
         for rank in range(self.ranks):
             sizes = [len(w[shares(len(w), self.ranks)[rank]]) for w in self.start]
@@ -208,11 +210,11 @@ class ShardSide:
         return Restricted("comm", rank=self._comm.rank, size=self._comm.size, **parts)
 
     def start(self):
-        """Return this rank's pieces."""
+        """Return this rank's pieces of all layers, (d / ranks,)."""
         return self._model.pieces(0, self._comm.rank).copy()
 
     def steps(self, together=False):
-        """Count the steps."""
+        """Yield the number of each step, and note when the step begins."""
         for step in self._task.steps(together):
             self._began = self._comm.event_log.clock()
             yield step
@@ -254,8 +256,8 @@ class ShardSide:
         known = self._model.model
         if known and not self._model.wrong and not np.array_equal(whole, known.whole(self._step, layer)):
             self._model.wrong = (
-                f"in step {self._step} rank {self._comm.rank} went {phase} through layer {layer} with other numbers "
-                "than those of its pieces"
+                f"in step {self._step} rank {self._comm.rank} went {phase} through layer {layer} with numbers that "
+                "are not the layer's weights"
             )
         with self._comm.event_log.doing(COMPUTE, f"{phase[0].upper()}{layer}"):
             METER.get().charge("matmul", 2 * TOKENS * times * self._model.layers[layer], 0)
@@ -268,7 +270,7 @@ class ShardSide:
         return f"{phase} pass of layer {layer}"
 
     def _time(self, phase: str):
-        """Add the time since the last call to that of these passes."""
+        """Add rank 0's time since the last call to the seconds of this phase."""
         now = self._comm.event_log.clock()
         if self._comm.rank == 0:
             self._model.seconds[phase] += now - self._began

@@ -54,10 +54,10 @@ def sharded_step(run, **values):
         "a rank's shards take 16 bytes for each weight, divided by the ranks": lambda rows: all(
             abs(row["shards"] / row["16 d / N"] - 1) < 0.01 for row in rows
         ),
-        "what a rank holds whole for a moment does not get smaller with more ranks": lambda rows: (
+        "the layers that a rank briefly holds whole do not get smaller with more ranks": lambda rows: (
             min(column(rows, "whole for a moment")) > 0.99 * max(column(rows, "whole for a moment"))
         ),
-        "with 16 ranks, what a rank holds whole for a moment takes more than its shards": lambda rows: (
+        "with 16 ranks, the layers that a rank briefly holds whole take more than its shards": lambda rows: (
             value(rows, "whole for a moment", ranks=16) > value(rows, "shards", ranks=16)
         ),
         "activations do not get smaller with more ranks": lambda rows: (
@@ -200,7 +200,7 @@ def layer_costs(done, ranks):
 
 
 def layer_sizes(width, kinds=69):
-    """Return the number of weights in each layer of the text model, which has `kinds` of tokens."""
+    """Return the number of weights in each layer of the text model, whose vocabulary has `kinds` tokens."""
     attention, mlp = 4 * width**2 + 6 * width, 8 * width**2 + 7 * width
     ends = (kinds + CONTEXT) * width, 2 * width + (width + 1) * kinds
     return [ends[0], *[attention, mlp] * (MACHINE["depth"] // 2), ends[1]]
@@ -210,19 +210,19 @@ def layer_sizes(width, kinds=69):
     "How many tokens per rank does it take to hide the gathers?",
     source="our own; Zhao et al., VLDB 2023, section 3.3",
     claims={
-        "what decides is the number of tokens, and not the width": lambda rows: all(
+        "the number of tokens decides, not the width": lambda rows: all(
             max(shown) - min(shown) < 12
             for tokens in (64, 128, 256, 512, 1024)
             for shown in [column(rows, "shown", tokens=tokens)]
         ),
-        "with a quarter of the tokens that the formula asks for, more than half of the gathers shows": lambda rows: all(
-            shown > 50 for shown in column(rows, "shown", tokens=64)
+        "with a quarter of the tokens that the formula asks for, over half of the gathers' time shows": lambda rows: (
+            all(shown > 50 for shown in column(rows, "shown", tokens=64))
         ),
-        "with about twice as many as the formula asks for, less than a fifth of the gathers shows": lambda rows: all(
-            shown < 20 for shown in column(rows, "shown", tokens=512)
+        "with about twice as many as the formula asks for, less than a fifth of the gathers' time shows": lambda rows: (
+            all(shown < 20 for shown in column(rows, "shown", tokens=512))
         ),
     },
-    look=Look("tokens", ("shown",), "width", log="x", title="percent of the gathers that nothing hides"),
+    look=Look("tokens", ("shown",), "width", log="x", title="percent of the gathers' time that nothing hides"),
 )
 def tokens_that_hide(run):
     """Four ranks, one layer ahead. The time that is lost to gathers, as a percentage of what all gathers take.

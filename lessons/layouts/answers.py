@@ -19,7 +19,9 @@ def held(run, billions: int, data: int, tensor: int, pipeline: int) -> float:
 
 
 def divides(run, way: str) -> str:
-    """Return what a GPU holds less than a third of when eight share a copy, in this way."""
+    """Return what takes less than a third of the memory on a GPU if eight share a copy in this way: "states",
+    "activations" or "both".
+    """
     layout = {
         "all eight share every matrix, and the norms as well": {"tensor": 8, "sequence_parallel": True},
         "each has an eighth of the layers, with many micro-batches": {"pipeline": 8},
@@ -72,7 +74,7 @@ def idle(run, gpus: int, tensor: int, stages: int, batch: int) -> float:
 
 
 def wrong(run, change: str) -> str:
-    """Return which of two layouts gains if the truth differs from the constants like this."""
+    """Return whether "stages" or "shards" gain on the other if the constants are wrong in this way, or "neither"."""
     gpu, constants = LARGE.gpu, FITTED
     if change == "matrix products are a fifth slower than that":
         constants = FITTED._replace(products_h100=0.8 * FITTED.products_h100)

@@ -47,7 +47,7 @@ class LeagueCase:
     between_failures: float  # s, of one GPU
 
     def arguments(self, memory: float = 1.0) -> tuple[dict, dict]:
-        """Return what the solution gets, with GPUs of so many times the memory."""
+        """Return the solution's arguments for GPUs with `memory` times their memory."""
         model, gpu = self.setup.model, self.setup.gpu
         share = (FITTED.products_a100, FITTED.products_h100)[gpu.family]
         sizes = ("layers", "width", "heads", "kv_heads", "ffn", "vocabulary", "sequence")
@@ -257,7 +257,7 @@ def check(solution, seed):
 
 
 def _choice(attempt, case: LeagueCase, memory: float = 1.0) -> dict:
-    """Return the solution's layout for this case, with GPUs of so many times the memory."""
+    """Return the solution's layout for this case and GPUs with `memory` times their memory."""
     at = attempt.call("choose", *case.arguments(memory))
     if not isinstance(at, dict) or not at.keys() >= {*NUMBERS, "shard", "recompute", "interval"}:
         raise SolutionError(f"choose returned {str(at)[:60]}; it must be a dict with all seven entries.")

@@ -12,7 +12,7 @@ from lessons.long_sequences.experiments import (
 
 
 def merged(run, weight: int, value: int) -> float:
-    """Return the output for two keys of score 0 and value 1, merged with one of this exponential and value."""
+    """Return the output for two keys of score 0 and value 1, merged with one of score log(weight) and this value."""
     most, before, total, y = np.log(weight), 0.0, 2.0, 2.0
     shrink = np.exp(before - max(most, before))
     fresh = np.exp(most - max(most, before))
@@ -20,7 +20,9 @@ def merged(run, weight: int, value: int) -> float:
 
 
 def masks(run, mask: str) -> str:
-    """Return which positions give the busiest of eight ranks less than a tenth more than the mean."""
+    """Return which positions, "zigzag", "striped" or "both", give the busiest of eight ranks less than a tenth more
+    work than the mean.
+    """
     positions = 4096
     starts = {
         "lets a position see all earlier ones": np.zeros(positions, int),
@@ -47,7 +49,9 @@ def heads_that_share(words: str) -> int:
 
 
 def change(run, change: str) -> str:
-    """Return what becomes of the share of the forward pass's transfers that nothing hides."""
+    """Return whether the percentage of the forward pass's transfer time that nothing hides becomes "less", "more" or
+    stays the "same".
+    """
     changed = {
         "the model gets twice the width, with twice as many heads": {"width": 64},
         "there are twice as many sequences in a mini-batch": {"batch": 2},
@@ -61,14 +65,16 @@ def change(run, change: str) -> str:
 
 
 def sends(run, ranks: int, shared: str) -> str:
-    """Return which exchange sends the fewest numbers."""
+    """Return the exchange that sends the fewest numbers: "ring", "gather" or "ulysses"."""
     return min(
         ("ring", "gather", "ulysses"), key=lambda exchange: sent_by_a_rank(exchange, ranks, heads_that_share(shared))
     )
 
 
 def tokens(run, experts: int, width: int, times: int) -> float:
-    """Return how many tokens on a rank make both ways send the same number of bytes."""
+    """Return the number of tokens on a rank for which sending them to experts takes as many bytes as summing the
+    gradients of all experts.
+    """
     return 2 * 2 * width * times * experts / (4 * width)
 
 

@@ -58,7 +58,7 @@ def check(solution, seed):
     told = (
         ""
         if wrong
-        else f"scores of {most} keys at once, of {2 * half} in a block"
+        else f"scores of {most} keys were computed at once; a block has {2 * half}"
         if otherwise
         else _large(solution, dice)
     )
@@ -66,27 +66,29 @@ def check(solution, seed):
     block = 4 * 2 * half * width  # bytes of a rank's keys
     needed = (2 + 4) * block + 3 * 4 * half**2
     few, told = held.check_limit(
-        needed, TARGETS["memory"], f"{{:.2f}} times the memory it needs; at most {TARGETS['memory']} is allowed"
+        needed,
+        TARGETS["memory"],
+        f"a rank holds {{:.2f}} times the memory it needs; at most {TARGETS['memory']} is allowed",
     )
     yield small, not otherwise and few, otherwise or told
     times = _times(theirs.seconds(), theirs.busiest())
-    told = f"{times:.2f} times as long as the busiest rank computes; at most {TARGETS['hidden']} is allowed"
+    told = f"it takes {times:.2f} times as long as the busiest rank computes; at most {TARGETS['hidden']} is allowed"
     yield hidden, not otherwise and times <= TARGETS["hidden"], otherwise or told
     times = _times(theirs.busiest(), theirs.mean())
     told = f"the busiest rank computes {times:.2f} times as long as the mean; at most {TARGETS['balance']} is allowed"
     yield even, not otherwise and times <= TARGETS["balance"], otherwise or told
     times = _times(theirs.mean(), ours.mean())
-    told = f"{times:.2f} times the scores of the textbook's worker; at most {TARGETS['scores']} is allowed"
+    told = f"it computes {times:.2f} times the scores of the textbook's worker; at most {TARGETS['scores']} is allowed"
     yield masked, not otherwise and times <= TARGETS["scores"], otherwise or told
     times = _times(done.summary["bytes"], best.summary["bytes"])
-    told = f"{times:.2f} times the bytes of the textbook's worker; at most {TARGETS['traffic']} is allowed"
+    told = f"it sends {times:.2f} times the bytes of the textbook's worker; at most {TARGETS['traffic']} is allowed"
     yield frugal, not otherwise and times <= TARGETS["traffic"], otherwise or told
     told = "" if otherwise else _other_sizes(solution, dice)
     yield general, not otherwise and not told, otherwise or told or "1 rank; 3 ranks with 2 positions each"
 
 
 def _times(one: float, other: float) -> float:
-    """Return one as a multiple of the other; infinity if the other number is 0, as for ranks that compute no scores."""
+    """Return `one` as a multiple of `other`; infinity if `other` is 0, as for ranks that compute no scores."""
     return one / other if other else inf
 
 
@@ -104,7 +106,7 @@ def _large(solution, dice: random.Random) -> str:
 
 
 def _other_sizes(solution, dice: random.Random) -> str:
-    """Return what is wrong with small runs; "" if nothing is."""
+    """Return what is wrong on one rank, or with two positions on each of three ranks; "" if nothing is."""
     with solution.ranks(3) as attempts:
         for ranks, positions in ((1, 2 * dice.randint(3, 8)), (3, 6)):
             sequence = SharedSequence(ranks, positions, 8, dice.randrange(10**6))
@@ -190,7 +192,7 @@ class SharedSequence:
                 raise SolutionError(f"rank {rank} returned something {shape}; expected floats of shape {wanted.shape}.")
             wrong = ~(np.abs(y - wanted).max(axis=1) <= CLOSE)
             if wrong.any():
-                return f"rank {rank} returned something else for position {own[np.argmax(wrong)]}"
+                return f"rank {rank} returned the wrong attention for position {own[np.argmax(wrong)]}"
         return ""
 
     def attention(self, own: np.ndarray) -> np.ndarray:
@@ -205,19 +207,19 @@ class SharedSequence:
         return self.q[queries] @ self.k[keys].T / np.float32(self.width**0.5)
 
     def most_keys(self) -> int:
-        """Return the most keys of which scores were computed at once."""
+        """Return the largest number of keys whose scores were computed in one call."""
         return max(side.most_keys for side in self.sides.values())
 
     def seconds(self) -> float:
-        """Return the time until the last rank returned."""
+        """Return when the last rank returned, in s."""
         return max(self.ended.values())
 
     def busiest(self) -> float:
-        """Return the time for which the busiest rank computed scores, s."""
+        """Return the time for which the busiest rank computed scores, in s."""
         return max(side.busy for side in self.sides.values())
 
     def mean(self) -> float:
-        """Return the mean over ranks of the time for which they computed scores, s."""
+        """Return the mean over ranks of the time for which they computed scores, in s."""
         return sum(side.busy for side in self.sides.values()) / self.ranks
 
 

@@ -17,7 +17,7 @@ WEIGHTS = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer s
 
 
 def seconds(done):
-    """Return the time of the run, s."""
+    """Return the time of the run, in s."""
     return done.summary["seconds"]
 
 
@@ -73,7 +73,7 @@ LENGTHS = 64, 128, 256, 512
     "How many positions per rank does it take to hide the ring's transfers?",
     source="our own; Liu et al., arXiv:2310.01889, section 3",
     claims={
-        "what shows does not depend on the width, to two percentage points": lambda rows: all(
+        "the transfer time that shows depends on the width by less than two percentage points": lambda rows: all(
             np.ptp(column(rows, "shown", positions=positions)) < 2 for positions in RING_POSITIONS
         ),
         "with 40 % of the positions that the formula asks for, over half of the transfer time shows": lambda rows: all(
@@ -100,7 +100,7 @@ RING_POSITIONS = 32, 64, 128, 256
 
 
 def transfers_shown(run, positions, width=32, ranks=4, **values):
-    """Return the percentage of the forward pass's transfers that rank 0 waits for, with these positions on a rank."""
+    """Return the percentage of the forward pass's transfer time for which rank 0, with these positions, waits."""
     values = {**MACHINE, "width": width, "heads": width // 8, **values}
     done = run(**{**values, "algorithm": "context", "workers": ranks, "context": ranks * positions})
     spans, labels = done.trace.spans, done.trace.labels
@@ -133,7 +133,7 @@ RANKS, POSITIONS = 8, 4096
         "with consecutive positions some rank attends to a whole block in every hop but the first": lambda rows: (
             column(rows, "busiest", positions="consecutive") == [0.5] + [1.0] * (RANKS - 1)
         ),
-        "all hops together take the busiest rank of consecutive positions P - 1/2 blocks, where the mean is P/2": (
+        "over all hops, the busiest ranks of consecutive positions attend to P - 1/2 blocks, and the mean is P/2": (
             lambda rows: (
                 sum(column(rows, "busiest", positions="consecutive")) == RANKS - 0.5
                 and abs(sum(column(rows, "mean", positions="consecutive")) - RANKS / 2) < 1e-9
@@ -142,11 +142,11 @@ RANKS, POSITIONS = 8, 4096
         "with zigzag positions every rank attends to half a block in every hop": lambda rows: (
             {*column(rows, "busiest", positions="zigzag")} == {0.5}
         ),
-        "with stripes the busiest rank attends to half a block in every hop, to a hundredth": lambda rows: (
+        "with stripes the busiest rank attends to half a block in every hop, within a hundredth": lambda rows: (
             max(column(rows, "busiest", positions="striped")) / 0.5 < 1.01
         ),
     },
-    look=Look("hop", ("busiest",), "positions", kind="bar", title="of a block, on the busiest rank"),
+    look=Look("hop", ("busiest",), "positions", kind="bar", title="fraction of a block, on the busiest rank"),
 )
 def busiest_in_each_hop(run):
     """Eight ranks, 512 positions each, a causal mask: the pairs of a query and a key that it sees, for the block that a
@@ -163,14 +163,17 @@ def busiest_in_each_hop(run):
 
 
 def busiest_over_mean(kind, starts, ranks=RANKS):
-    """Return the pairs of the busiest rank over the mean, if position i sees those from starts[i] on, (positions,)."""
+    """Return the busiest rank's number of pairs, divided by the mean, if position i sees positions starts[i] to i.
+
+    `starts`, (positions,), holds where the document of each position starts.
+    """
     seen = np.arange(len(starts)) - starts + 0.5
     work = [seen[own].sum() for own in places_of(kind, ranks, len(starts))]
     return float(max(work) / np.mean(work))
 
 
 def cut_into_documents(cuts, positions=POSITIONS):
-    """Return where the document of each position starts, (positions,), given where all but the first start."""
+    """Return where the document of each position starts, (positions,); `cuts` are the starts of all but the first."""
     starts = np.zeros(positions, int)
     starts[cuts] = cuts
     return np.maximum.accumulate(starts)
@@ -190,14 +193,14 @@ DRAWS = 100
         "with four to 64 documents, zigzag positions give the busiest rank over 1.4 times the mean": lambda rows: all(
             value(rows, "busiest", documents=documents, positions="zigzag") > 1.4 for documents in (4, 16, 64)
         ),
-        "with 64 documents a zigzag is no more even than consecutive positions, to a fifth": lambda rows: (
+        "with 64 documents, zigzag and consecutive positions are equally uneven, within a fifth": lambda rows: (
             0.8 < ratio(rows, "busiest", documents=64, positions=("zigzag", "consecutive")) < 1.2
         ),
-        "stripes stay even to a twentieth, whatever the documents": lambda rows: (
+        "stripes stay even within a twentieth, whatever the documents": lambda rows: (
             max(column(rows, "busiest", positions="striped")) < 1.05
         ),
     },
-    look=Look("documents", ("busiest",), "positions", log="x", title="busiest rank, in times of the mean"),
+    look=Look("documents", ("busiest",), "positions", log="x", title="busiest rank, relative to the mean"),
 )
 def documents_in_a_sequence(run):
     """Eight ranks, 512 positions each, cut into documents at random places. A position sees only its own document. The
@@ -270,11 +273,11 @@ WAYS = {
         "with 1,024 tokens on a rank, travelling tokens make a step longer": lambda rows: (
             ratio(rows, "ms", tokens=1024, way=("experts stay, tokens travel", "experts everywhere, hidden")) > 1
         ),
-        "with the formula's 1,024 tokens both ways send the same number of bytes, to a tenth": lambda rows: (
+        "with the formula's 1,024 tokens both ways send the same number of bytes, within a tenth": lambda rows: (
             abs(ratio(rows, "MB", tokens=1024, way=("experts stay, tokens travel", "experts everywhere, summed")) - 1)
             < 0.1
         ),
-        "ranks that share out the experts hold less than a quarter": lambda rows: all(
+        "ranks with one expert each hold less than a quarter of what ranks with all experts hold": lambda rows: all(
             ratio(rows, "kB", tokens=t, way=("experts stay, tokens travel", "experts everywhere, summed")) < 0.25
             for t in TOKENS
         ),
@@ -344,7 +347,7 @@ def straggler_of_data(run):
 
 
 def busiest_by_chance(dice, experts, each, draws=400):
-    """Return the choices of the busiest expert over their mean, if `experts * each` tokens each throw a fair die."""
+    """Return the busiest expert's number of tokens over the mean, if `experts * each` tokens each throw a fair die."""
     counts = dice.multinomial(experts * each, [1 / experts] * experts, size=draws)
     return float(counts.max(axis=1).mean() / each)
 
@@ -365,10 +368,10 @@ def dropped_by_chance(dice, experts, each, capacity, draws=400):
         "with 1,024 tokens for each of 64 experts, the busiest has less than 1.1 times an equal share": lambda rows: (
             value(rows, "busiest", tokens=1024, experts=64) < 1.1
         ),
-        "the more experts there are, the more has the busiest one": lambda rows: all(
+        "the more experts there are, the further the busiest one is above an equal share": lambda rows: all(
             is_falling(column(rows, "busiest", tokens=tokens)[::-1]) for tokens in EACH
         ),
-        "the formula for the busiest expert is right to a fifth": lambda rows: all(
+        "the formula for the busiest expert is right within a fifth": lambda rows: all(
             abs(row["busiest"] / row["formula"] - 1) < 1 / 5 for row in rows
         ),
         "with 16 tokens for each expert, a capacity of 1.25 drops over 1.5 %, with 256 under 0.1 %": lambda rows: (

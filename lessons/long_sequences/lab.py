@@ -16,8 +16,8 @@ WHO_WAITS = Assignment(
         "a zigzag takes less than nine tenths of the time": lambda rows: (
             ratio(rows, "seconds", positions=("zigzag", "consecutive")) < 0.9
         ),
-        "ranks of a zigzag wait for less than a quarter as much of the time": lambda rows: (
-            ratio(rows, "share_wait", positions=("zigzag", "consecutive")) < 0.25
+        "with a zigzag, the share of time that ranks wait is less than a quarter of that with consecutive positions": (
+            lambda rows: ratio(rows, "share_wait", positions=("zigzag", "consecutive")) < 0.25
         ),
         "both send the same bytes": lambda rows: len({row["bytes"] for row in rows}) == 1,
     },

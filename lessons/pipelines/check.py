@@ -76,7 +76,9 @@ def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
                 raise SolutionError(f"{what} has {str(name)[:40]!r}; ops are F, B, I or W and a number, as in F0.")
         ops = [Op(name[0], stage, int(name[1:])) for name in names]
         if {op.chunk for op in ops if op.kind == "F"} != set(range(chunks)):
-            raise SolutionError(f"{what} has no forward for each of 0 to {chunks - 1}.")
+            raise SolutionError(
+                f"{what} must have a forward op for every micro-batch, F0 to F{chunks - 1}, and no others."
+            )
         lists.append([*ops, Op("U", stage, 0)])
     try:
         check_lists(lists)

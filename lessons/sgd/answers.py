@@ -50,7 +50,9 @@ def guess(run, scale: str) -> float:
 
 
 def averaged(run, times: str, ships: str) -> str:
-    """Return what a rate four or twenty times as large does to the loss of the model that is shipped."""
+    """Return whether a rate four or twenty times as large gives the shipped model the "same" loss, "some" more, or
+    "more" than ten times as much.
+    """
     values = {"algorithm": "polyak", "after": 500} if "mean" in ships else {"algorithm": "sgd"}
     low, high = (
         run(learning_rate=rate, steps=2500, evaluations=2, **values, **NOISY).summary["held_out_loss"]
@@ -70,7 +72,7 @@ def valley(run, narrower: int, rule: str) -> float:
 
 
 def turned(run, rule: str) -> str:
-    """Return how many times as many steps a rule needs once the valley is turned."""
+    """Return whether a rule needs the "same" number of steps once the valley is turned, "some" more, or "many" more."""
     dice = np.random.default_rng(run.seed)
     start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
     along, across = (
@@ -86,7 +88,9 @@ def lifted(run, momentum: float) -> float:
 
 
 def sixteen(run, rate: float) -> str:
-    """Return what happens with 16 times the batch and 16 times the rate, where the largest curvature is 1."""
+    """Return whether SGD "diverges", or its floor is "alike" or "higher", with 16 times the batch and the rate, if the
+    largest curvature is 1.
+    """
     if 16 * rate >= EDGES["heavy ball"](0):
         return "diverges"
     return "alike" if _floor(16 * rate) / 16 < 1.3 * _floor(rate) else "higher"

@@ -56,7 +56,7 @@ def check(solution, seed):
     share = seen.written / max(1, seen.touched)
     told = f"{share:.2f} times the coordinates of all samples; at most {TARGETS['written']} is allowed"
     yield frugal, counts and share <= TARGETS["written"], told
-    told = f"{above:+.3f} compared with one thread's objective; at most {TARGETS['objective']} above is allowed"
+    told = f"the objective differs from one thread's by {above:+.3f}; at most +{TARGETS['objective']} is allowed"
     if above > USEFUL:
         told += f"; above {USEFUL}, the other marks do not count"
     yield learned, not wrong and above <= TARGETS["objective"], told

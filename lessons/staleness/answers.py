@@ -48,7 +48,9 @@ def best_bound(run, times: str) -> str:
 
 
 def divided(run, workers: int, rule: str) -> str:
-    """Return what 100 gradients of each worker are worth, with or without division by their staleness."""
+    """Return how far 100 gradients of each worker get, with or without division by their staleness: as far as the
+    gradients of "one" worker, as "all" of them in turn, or "nothing".
+    """
     algorithm = "dynsgd" if rule.startswith("divides") else "asgd"
     values = {"algorithm": algorithm, "learning_rate": float(rule.split()[-1]), **DIGITS}
     many, one, all_in_turn = (
@@ -65,7 +67,7 @@ def momentum(run, workers: int) -> float:
 
 
 def added(run, workers: int) -> str:
-    """Return how much momentum the server should add."""
+    """Return how much momentum the server should add: "none", "little" or "much"."""
     best = max(MOMENTA, key=lambda momentum: progress(run, workers, momentum))
     missing = best - (1 - 1 / workers)
     return "none" if missing < 0.09 else "much" if missing > 0.5 else "little"

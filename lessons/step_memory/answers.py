@@ -20,12 +20,14 @@ BYTES = {
 
 
 def batch(run, sequences: int) -> float:
-    """Return the GB that a step holds with so many sequences."""
+    """Return the GB that a model of 100 million weights holds in a step with this many sequences, of 40 MB each."""
     return (16 * 100e6 + sequences * 40e6) / 1e9
 
 
 def longer(run, what: str, batch: str) -> str:
-    """Return how many times as much these activations take if the context is four times as long."""
+    """Return whether these activations take the "same" memory, or "four" or "sixteen" times as much, if the context is
+    four times as long.
+    """
     few, many = 32, 128
     held = {}
     for context in (few, many):
@@ -47,20 +49,20 @@ def best_segments(run, layers: int, kept: int) -> float:
 
 
 def again_time(run, segments: int) -> float:
-    """Return by how many percent a step gets longer."""
+    """Return the percentage by which recomputation in this many segments lengthens a step."""
     chain = [ChainLayer(1, 1, 1.0)] * (4 * segments)
     return 100 * repeated_seconds(chain, even_plan(len(chain), segments)) / (3 * len(chain))
 
 
 def which_again(run, limit: int) -> str:
-    """Return the layers of the best plan that are computed again."""
+    """Return which of the layers A, B and C the best plan recomputes, e.g. "AC", or "none"."""
     plan = best_plan([ChainLayer(1, 30, 6), ChainLayer(1, 20, 5), ChainLayer(1, 12, 2)], limit)
     assert plan is not None and all(count == 1 for _, count in plan)
     return "".join(name for name, (how, _) in zip("ABC", plan, strict=True) if how == AGAIN) or "none"
 
 
 def states(run, how: str) -> str:
-    """Return how the bytes of a weight's states compare with those in single precision."""
+    """Return whether the states of a weight take "less", "more" or the "same" memory as in single precision."""
     before, after = BYTES["single precision"], BYTES[how]
     return "less" if after < before else "more" if after > before else "same"
 

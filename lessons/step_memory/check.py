@@ -107,7 +107,7 @@ def draw_cases(dice: random.Random) -> list[ChainCase]:
         return (ChainLayer(entered, kept, forward),) * count
 
     def attention(blocks: int, scores: int) -> tuple[ChainLayer, ...]:
-        """Return blocks whose scores keep much and take little time, next to products."""
+        """Return blocks of three layers: the scores keep more than the products around them and take less time."""
         chain = []
         for _ in range(blocks):
             chain += [
@@ -118,7 +118,7 @@ def draw_cases(dice: random.Random) -> list[ChainCase]:
         return tuple(chain)
 
     def share(layers, part: float) -> int:
-        """Return a limit between the smallest that some plan fits and what everything takes."""
+        """Return the limit, in MB, at this fraction of the way from the lowest possible one to all activations."""
         least, whole = least_peak(layers), sum(layer.kept for layer in layers)
         return round(least + part * (whole - least))
 
@@ -151,9 +151,9 @@ def check(solution, seed):
     peaks = [case.peak(one) for case, one in zip(cases, plans, strict=True)]
     is_fitting = max(peaks) <= TARGETS["memory"]
     again = sum(count for how, count in plans[-1] if how == AGAIN)
-    told = f"{again} of {len(cases[-1].layers)} layers are repeated where all activations take just the limit"
+    told = f"{again} of {len(cases[-1].layers)} layers are recomputed where all activations fit"
     yield nothing, is_fitting and not again, told if is_fitting else UNFIT
-    told = "at most {:.3f} times the limit is held; {:g} is allowed".format
+    told = "plans hold up to {:.3f} times the limit; at most {:g} is allowed".format
     yield fits, is_fitting, told(max(peaks), TARGETS["memory"])
     peaks = []
     with solution.attempt() as attempt:
@@ -181,5 +181,5 @@ def parse_plan(found, layers: int) -> Plan:
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise SolutionError(f"plan has a segment of {str(count)[:20]} layers; use a whole number, 1 or more.")
     if (total := sum(count for _, count in found)) != layers:
-        raise SolutionError(f"a plan for {layers} layers has segments of {total} layers in all.")
+        raise SolutionError(f"the segments of the plan have {total} layers in all; expected {layers}.")
     return [(how, count) for how, count in found]

@@ -71,10 +71,10 @@ BATCHES = 1, 4, 16, 64
 
 
 @figure(
-    "What if sequences get longer, and the tokens stay as many?",
+    "What if sequences get longer, with the same number of tokens?",
     source="Korthikanti et al., MLSys 2023, section 4.1",
     claims={
-        "activations other than scores take the same for each context": lambda rows: (
+        "activations other than scores take the same memory for every context": lambda rows: (
             max(rest(rows)) < 1.01 * min(rest(rows))
         ),
         "from 32 to 512 tokens of context, activations grow to more than twice as much": lambda rows: (
@@ -112,13 +112,13 @@ SMALL = {**MODEL, "context": 16, "width": 32, "batch": 8}
         "if activations are kept, four times the layers hold at least four times as much": lambda rows: all(
             ratio(rows, "kB", how="kept", layers=(4 * n, n)) > 4 for n in (8, 32)
         ),
-        "if activations are computed again, four times the layers hold about twice as much": lambda rows: all(
+        "if activations are recomputed, four times the layers hold about twice as much": lambda rows: all(
             1.8 < ratio(rows, "kB", how="computed again", layers=(4 * n, n)) < 2.2 for n in (8, 32)
         ),
-        "with 128 layers, computing again holds less than a sixth of what keeping everything holds": lambda rows: (
+        "with 128 layers, recomputing takes less than a sixth of the memory of keeping everything": lambda rows: (
             ratio(rows, "kB", layers=128, how=("computed again", "kept")) < 1 / 6
         ),
-        "with 8 layers or more, a step that computes again takes from a fifth to a third longer": lambda rows: all(
+        "with 8 layers or more, recomputing makes a step a fifth to a third longer": lambda rows: all(
             1.2 < ratio(rows, "ms", layers=n, how=("computed again", "kept")) < 4 / 3 for n in (8, 32, 128)
         ),
         "the new weights are the same, to the last bit": lambda rows: all(column(rows, "same weights")),
@@ -153,7 +153,7 @@ def square_root(run):
         "with 16 to 32 segments a step holds less than 0.75 times as much as with one for each layer": lambda rows: all(
             ratio(rows, "kB", segments=(segments, 64)) < 0.75 for segments in (16, 24, 32)
         ),
-        "the formula is right to a tenth": lambda rows: all(
+        "the formula is right within a tenth": lambda rows: all(
             abs(row["kB"] / row["k a + (64/k) c"] - 1) < 0.1 for row in rows
         ),
     },
@@ -162,7 +162,7 @@ def square_root(run):
     ),
 )
 def how_many_segments(run):
-    """The model of 64 layers, cut into so many segments. The formula knows the mean of what a layer keeps, c, and the
+    """The model of 64 layers, cut into this many segments. The formula knows the mean of what a layer keeps, c, and the
     size of its input, a.
     """
     work = text.build(text.Settings(**{name: SMALL[name] for name in ("context", "width", "heads")}, depth=62))
@@ -202,7 +202,7 @@ def how_many_segments(run):
         ),
     },
     look=Look(
-        "width", ("states", "activations", "time"), log="xy", title="bf16 in times of float32, on a simulated H100"
+        "width", ("states", "activations", "time"), log="xy", title="bf16 relative to float32, on a simulated H100"
     ),
 )
 def what_16_bits_save(run):
@@ -240,11 +240,11 @@ STORED = {
         "at a rate of 0.0003, weights rounded to nearest end at over 1.3 times the loss of float32": lambda rows: (
             ratio(rows, "loss", rate=0.0003, weights=("bf16 only, to nearest", "float32")) > 1.3
         ),
-        "at rates up to 0.003, the loss with master weights is that of float32 to a fiftieth": lambda rows: all(
+        "at rates up to 0.003, the loss with master weights is within a fiftieth of float32's": lambda rows: all(
             abs(ratio(rows, "loss", rate=rate, weights=("bf16, with master weights", "float32")) - 1) < 1 / 50
             for rate in RATES[:3]
         ),
-        "at rates up to 0.003, the loss with stochastic rounding is that of float32 to a twentieth": lambda rows: all(
+        "at rates up to 0.003, the loss with stochastic rounding is within a twentieth of float32's": lambda rows: all(
             abs(ratio(rows, "loss", rate=rate, weights=("bf16 only, stochastic", "float32")) - 1) < 1 / 20
             for rate in RATES[:3]
         ),
@@ -326,25 +326,25 @@ def loss_scales(run):
 
 
 def excess(rows, name, exponent=0):
-    """Return how far a format ends above float32, with this scale."""
+    """Return by how much the loss with this format and scale exceeds that of float32."""
     ours, exact = (value(rows, "loss", exponent=exponent, format=one) for one in (name, "float32"))
     return ours - exact
 
 
 @figure(
-    "What should a large model compute again?",
+    "What should a large model recompute?",
     source="the formulas of `lockstep plan`; Korthikanti et al., MLSys 2023",
     claims={
-        "computing scores again frees more than two thirds of the activations": lambda rows: (
+        "recomputing scores frees more than two thirds of the activations": lambda rows: (
             ratio(rows, "GB", attention="scores in memory", again=("scores", "nothing")) < 1 / 3
         ),
-        "computing scores again costs less than a twentieth of the speed": lambda rows: (
+        "recomputing scores costs less than a twentieth of the speed": lambda rows: (
             ratio(rows, "tokens/s", attention="scores in memory", again=("scores", "nothing")) > 0.95
         ),
-        "computing whole layers again costs over a fifth of the speed": lambda rows: (
+        "recomputing whole layers costs over a fifth of the speed": lambda rows: (
             ratio(rows, "tokens/s", attention="scores in memory", again=("layers", "nothing")) < 0.8
         ),
-        "fused attention holds less than scores in memory that are computed again": lambda rows: (
+        "fused attention holds less than attention whose scores are recomputed": lambda rows: (
             value(rows, "GB", attention="fused", again="nothing")
             < value(rows, "GB", attention="scores in memory", again="scores")
         ),

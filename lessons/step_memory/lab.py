@@ -19,13 +19,13 @@ COMPUTE_AGAIN = Assignment(
     turn={"depth": (6, 30), "recompute_activations": (False, True)},
     note=("memory", "seconds", "held_out_loss"),
     claims={
-        "with 30 blocks, computing again takes less than a third of the memory": lambda rows: (
+        "with 30 blocks, recomputing takes less than a third of the memory": lambda rows: (
             ratio(rows, "memory", depth=30, recompute_activations=(True, False)) < 1 / 3
         ),
-        "computing again makes a step from a tenth to a third longer": lambda rows: all(
+        "recomputing makes a step a tenth to a third longer": lambda rows: all(
             1.1 < ratio(rows, "seconds", depth=depth, recompute_activations=(True, False)) < 4 / 3 for depth in (6, 30)
         ),
-        "computing again ends with the same loss": lambda rows: all(
+        "recomputing ends with the same loss": lambda rows: all(
             ratio(rows, "held_out_loss", depth=depth, recompute_activations=(True, False)) == 1 for depth in (6, 30)
         ),
     },
