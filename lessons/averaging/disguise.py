@@ -78,7 +78,7 @@ class DisguisedTask:
     def __init__(self, task: Any, disguise: Disguise):
         self.task, self.disguise = task, disguise
         self.per_epoch, self.steps, self.measure = task.per_epoch, task.steps, task.measure
-        self.at, self.spent, self.reported = task.at, task.spent, None
+        self.at, self.spent, self.is_usable, self.reported = task.at, task.spent, task.is_usable, None
 
     def start(self) -> np.ndarray:
         return self.disguise.start(self.task.start())

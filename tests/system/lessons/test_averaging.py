@@ -1,7 +1,12 @@
 """The check of the chapter on averaging: near misses of its exercise lose the marks that they should lose."""
 
+import numpy as np
 import pytest
 
+from algorithms.averaging import model_averaging
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
+from lessons.averaging.disguise import Disguise
 from tests.system.lessons.near_misses import begun, lost
 
 TOGETHER, VALLEY, ALONE, SENT, TIMED, HELD = [
@@ -21,6 +26,14 @@ def worker(comm, task, s):
         task.report(w)
     return w
 """
+
+
+def test_plain_averages_learn_the_same_in_disguise():
+    valley = {"workload": "quadratic", "dimension": 6, "kinds": 3, "learning_rate": 0.1, "precision": "float64"}
+    one = Experiment.of({**valley, "algorithm": "model_averaging", "workers": 3, "steps": 12, "period": 3})
+    plain, disguised = run(one), run(one, worker_override=Disguise(7).around(model_averaging.worker))
+    assert disguised.status == "finished", disguised.error
+    assert np.allclose(disguised.parameters, plain.parameters, rtol=0, atol=1e-12)
 
 
 @pytest.mark.slow
