@@ -44,7 +44,7 @@ def elements_sent(shape, s):
 
 def notes(e):
     if not e.knobs.switch and e.knobs.period > 1:
-        yield "With `switch` 0, this is model averaging with the same period, up to rounding."
+        yield "With `switch` 0, this is model_averaging with the same period, up to rounding."
 
 
 def worker(comm, task, s=Settings()):
