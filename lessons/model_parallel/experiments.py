@@ -519,7 +519,10 @@ def what_prefetching_hides(run):
             }  # fmt: skip
 
 
-LONG = {"algorithm": "context", "context": 512, "width": 32, "heads": 8, "batch": 2, "steps": 1, "evaluations": 1}
+LONG = {
+    "algorithm": "context", "context": 512, "width": 32, "heads": 8, "batch": 2, "steps": 1, "evaluations": 1,
+    "learning_rate": 1.0,
+}  # fmt: skip
 
 
 @figure(

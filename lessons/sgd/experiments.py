@@ -417,7 +417,8 @@ class Turned:
     """A task in coordinates v = rotation w, from another start."""
 
     def __init__(self, task, start, rotation):
-        self.task, self.origin, self.rotation, self.steps = task, start, rotation, task.steps
+        self.task, self.origin, self.rotation = task, start, rotation
+        self.steps, self.is_usable, self.store = task.steps, task.is_usable, task.store
 
     def start(self):
         return self.rotation @ self.origin
