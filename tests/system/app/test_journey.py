@@ -213,7 +213,7 @@ def test_a_student_runs_compares_and_shares(tab, address):
     assert page.evaluate("history.length") == entries  # how a run is shown is no step of its own for Back
 
     page.get_by_role("button", name="Share", exact=True).click()
-    link = page.get_by_test_id("stPopoverBody").locator("code").first.inner_text().strip()
+    link = page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").locator("code").first.inner_text().strip()
     assert urlsplit(link).query
     again = tab(link)
     figures = result(page)
