@@ -55,7 +55,9 @@ def break_even(run, workers: int, share: str) -> float:
 
 
 def noise(run, noise: float, workers: int, gradient: str) -> str:
-    """Return whether noisy gradients make the loss fall, grow or settle, on a bowl of curvature 1 at the rate 1/2."""
+    """Return whether the loss "falls", "grows" or settles at a "floor" with these gradients, on a bowl of curvature 1
+    at a rate of 1/2.
+    """
     if 0.5**2 + 0.5**2 * noise / workers >= 1:
         return "grows"
     return "falls" if "exact" in gradient else "floor"

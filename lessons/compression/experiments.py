@@ -91,7 +91,7 @@ def bytes_against_loss(run):
 
 
 def losses(rows, codec):
-    """Return the losses of one codec, from the most bytes to the fewest."""
+    """Return the losses of the rows whose codec's name begins with `codec`, in the order of the rows."""
     return [row["loss"] for row in rows if row["codec"].startswith(codec)]
 
 
@@ -130,7 +130,7 @@ def break_even(run):
 
 
 def by_bytes(rows, bandwidth):
-    """Return the gains of all codecs, the one with the most bytes first."""
+    """Return the gains of all codecs at this bandwidth, in GB/s; the codec that sends the most bytes comes first."""
     some = [row for row in rows if row["GB/s"] == bandwidth and row["codec"] != "none"]
     return [row["gain"] for row in sorted(some, key=lambda row: row["times fewer"])]
 

@@ -454,7 +454,10 @@ def warm_up(run):
 
 
 def _of_six(ended):
-    """Return means and medians over runs. A diverged run dominates a mean, but hardly moves a median."""
+    """Return the mean error over runs, and the medians of the error and of the highest mini-batch loss.
+
+    A diverged run dominates a mean, but hardly moves a median.
+    """
     error, _, worst = np.median(ended, axis=0)
     return {"error": float(ended[:, 0].mean()), "median": float(error), "worst": float(worst)}
 

@@ -129,7 +129,7 @@ def never_empty(run):
 
 
 def _gain(rows, stages):
-    """Return how many times as fast a pipeline is if it is never emptied."""
+    """Return how many times as fast a pipeline is if it is never emptied as it is with GPipe."""
     streams, flushed = (value(rows, "speed-up", stages=stages, pipeline=p) for p in ("never emptied", "GPipe"))
     return streams / flushed
 
@@ -227,7 +227,7 @@ def stale_weights(run):
 
 
 def _lost(rows, weights, stages):
-    """Return how much higher the loss is than without staleness."""
+    """Return the loss with these weights and stages, minus that of synchronous training."""
     where = {"weights": weights, "stages": stages}
     return value(rows, "loss", **where) - value(rows, "synchronous", **where)
 

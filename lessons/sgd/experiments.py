@@ -226,7 +226,7 @@ def wrong_curvature(run):
 
 
 def tame(guess, t):
-    """Return the rate `guess` / t, divided by the smallest curvature, and 1 at most."""
+    """Return the rate of step t, `guess` / (t * the smallest curvature), but 1 at most."""
     return min(1.0, guess / (FLAT * t))
 
 
@@ -393,7 +393,7 @@ def turned_valley(run):
 
 
 def _lost(rows, rule):
-    """Return how many times as many steps a rule takes in the turned valley."""
+    """Return how many times as many steps a rule takes in the turned valley as in one along a coordinate."""
     return value(rows, "turned", rule=rule) / value(rows, "along a coordinate", rule=rule)
 
 

@@ -18,7 +18,7 @@ LAWS = {
 
 
 def slow(workers, many=0, times=3):
-    """Return the setting `slow` that makes gradients expensive, `times` as expensive on the last `many` workers."""
+    """Return the setting `slow` for expensive gradients, `times` times as expensive on the last `many` workers."""
     return ",".join(f"{rank}:{HEAVY * (times if rank > workers - many else 1)}" for rank in range(1, workers + 1))
 
 

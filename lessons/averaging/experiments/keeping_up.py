@@ -41,7 +41,7 @@ def more_workers(run):
 
 
 def sharing(run, algorithm, workers, epochs=16):
-    """Return the results of 16 epochs that this many workers share."""
+    """Return the summary of a run whose epochs this many workers share."""
     values = {"batch": 16, "epochs": epochs, "period": 2, "learning_rate": 0.06, "evaluations": 2, **SMALL}
     return run(algorithm=algorithm, workers=workers, **values).summary
 

@@ -116,7 +116,7 @@ def progress(run, workers, momentum):
 
 
 def _fallen(done):
-    """Return by how many powers of ten the loss has fallen."""
+    """Return by how many powers of ten the loss has fallen by the end of the run."""
     return np.log10(done.evaluations["loss"][0] / end_loss(done))
 
 
