@@ -23,7 +23,7 @@ EVERY = 0.5  # s between two frames
 
 
 def show(led: bool = False) -> None:
-    """Show the page while a run is in progress: above the run that is already on the page, or alone.
+    """Show the run in progress, above the run that is already on the page if there is one.
 
     `led`: the first screen above draws the timeline of the run on the page or, without one, says how far this run has
     got.

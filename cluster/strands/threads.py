@@ -65,7 +65,7 @@ class ThreadStrand:
         return BATON.holder
 
     def switch(self) -> None:
-        """Give the baton to this strand, or to its parent if it is dead, and wait until it comes back."""
+        """Pass the baton to this strand or, if it is dead, to its nearest living ancestor, and wait for its return."""
         me, other = BATON.holder, self
         while other.dead and other._parent:
             other = other._parent

@@ -60,7 +60,7 @@ def _unordered(experiment: Experiment) -> list[str]:
 
 
 def _emulated(experiment: Experiment) -> list[str]:
-    """Return a note if real ranks computed in 16 bits at their own speed, which is that of an emulation."""
+    """Return a note if real ranks emulated 16 bits in float32, so that their times are not those of 16-bit hardware."""
     real = experiment.cluster != "simulated" and experiment.device == OWN
     return [_EMULATED.format(experiment.precision)] if real and experiment.precision in FORMATS else []
 

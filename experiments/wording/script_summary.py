@@ -104,8 +104,8 @@ def _longest_work(summary: Summary) -> str:
 
 
 def _waiting(summary: Summary) -> list[tuple[str, str]]:
-    """Return lines on who waits most, and on whom ranks wait for, in which operation and at which line of the
-    script.
+    """Return the summary's lines about waiting: which rank waits most, then each of the longest waits with its
+    culprit, operation and line of the script.
     """
     if summary.waiting_share < WORTH:
         return []

@@ -266,7 +266,7 @@ def threshold(run):
     look=Look("density", ("loss",), "momentum", kind="bar", log="y", title="training loss"),
 )
 def momentum_correction(run):
-    """Deep gradient compression with its momentum moved into the method's update, for the same bytes.
+    """Deep gradient compression with momentum before the exchange, as in the paper, or after it, in the update.
 
     200 steps of 4 workers, rate 0.05, momentum 0.9. What is sent late then gets momentum from the step at which it
     arrives, not from the one at which it was due. Factor masking, the paper's other remedy, is on; it does not help on

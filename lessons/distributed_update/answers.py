@@ -86,7 +86,7 @@ def muon(w, g, layers):
 
 
 def mean_of_means(run, few: int, many: int) -> float:
-    """Return how many times as much a token of the shorter mini-batch weighs as one of the longer."""
+    """Return the weight of a token in the shorter mini-batch, as a multiple of the weight of one in the longer."""
     return (1 / few) / (1 / many)
 
 

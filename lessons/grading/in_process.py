@@ -15,7 +15,9 @@ from lessons.grading.sandbox_worker import LoadedSolution, pack, read_frame
 
 
 class InProcess(Attempt):
-    """An attempt that runs the solution here. What it gets and returns is copied, as over the channel to a process."""
+    """An attempt that runs the solution in this process. Arguments and results are copied, as they would be over the
+    channel to another process.
+    """
 
     def __init__(self, solution: Solution):
         self.solution, self.first, self.footprint = solution, not solution.attempts, None

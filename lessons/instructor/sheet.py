@@ -86,7 +86,10 @@ def _filled(text: str, chapter: Chapter, base: str, known: golden.Golden | None)
 
     def number(mark: re.Match) -> str:
         if known is None:
-            raise ValueError(f"{chapter.name}: the handout gives a result away: {mark[0]!r}; put it behind a mark.")
+            raise ValueError(
+                f"{chapter.name}: the handout gives a result away: {mark[0]!r}; move it between <!-- instructor --> "
+                "and <!-- /instructor -->."
+            )
         return _number(mark[1], chapter.name, known)
 
     return NUMBER.sub(number, MARK.sub(block, text))

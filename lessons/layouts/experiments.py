@@ -505,8 +505,9 @@ SAVING = {"every hour, 60 s": 60.0, "Young's, 60 s": 60.0, "Young's, 10 s": 10.0
     look=Look("GPUs", ("lost",), "saved", log="x", title="time that is lost, %"),
 )
 def more_gpus(run):
-    """GPUs that fail as often as those of Llama 3, 419 times in 54 days on 16,384, by the closed form. A checkpoint
-    takes 60 or 10 seconds, and a restart five minutes: both are assumed. `minutes`: of work between two checkpoints.
+    """Time lost to failures and checkpoints, by the closed form, if GPUs fail as often as in Llama 3's training: 419
+    times in 54 days on 16,384 GPUs. We assume that a checkpoint takes 60 or 10 seconds, and a restart five minutes.
+    `minutes` is the work between two checkpoints.
     """
     for gpus in (1024, 4096, 16_384, 65_536):
         between = ALIVE / gpus

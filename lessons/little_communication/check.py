@@ -63,7 +63,7 @@ def check(solution, seed):
 
 
 def _line(values, turn):
-    """Return a device and a network on which a part's journey takes about half of a turn."""
+    """Return settings of a device and a network with which sending one part takes about half as long as a turn."""
     step = run_now(**{**values, "device": f"{SPEED:g}:1e15:0", "steps": 10}).summary["seconds"] / 10
     part = 8 * values["dimension"] / values["fragments"]
     return {"device": f"{SPEED:g}:1e15:0", "network": f"0:{2 * part / (step * turn / 2):g}:0"}

@@ -79,7 +79,9 @@ def _compiled(content: dict[str, bytes], python: str) -> dict[str, bytes]:
 
 
 def _cached(name: str) -> str:
-    """Return the path where Python looks for the bytecode `name`, such as a/b.pyc, if the source exists, too."""
+    """Return the path below __pycache__ of the bytecode file `name`, such as a/b.pyc: where Python looks if the source
+    exists.
+    """
     path = PurePosixPath(name)
     return str(path.parent / "__pycache__" / f"{path.stem}.{bytecode.TAG}.pyc")
 

@@ -79,7 +79,7 @@ def tokens(run, experts: int, width: int, times: int) -> float:
 
 
 def fair(run, experts: int, each: int) -> float:
-    """Return the tokens of the busiest expert, as a multiple of an equal share, if each token throws a fair die."""
+    """Return the load of the busiest expert, as a multiple of an equal share, if tokens choose experts at random."""
     return busiest_by_chance(np.random.default_rng(run.seed), experts, each)
 
 

@@ -355,8 +355,8 @@ TO_THE_OPTIMUM = {
     look=Look("passes", ("gap",), "method", log="y", title="objective above its minimum"),
 )
 def gap_per_pass(run):
-    """Four threads on 192 sparse rows with an L2 penalty; passes count gradients computed, of which AsySVRG needs five
-    for every three samples.
+    """Four threads on 192 sparse rows with an L2 penalty. Passes count computed gradients; AsySVRG computes five for
+    every three samples.
 
     The noise of single samples does not vanish at the optimum, so at a constant rate the model keeps moving around it.
     Compare the shapes: other rates move the lines, but that of a constant rate still bends.

@@ -133,7 +133,8 @@ class BackupProbe:
     def send(self, x, dst, tag=0):
         if not (1 <= dst < self.comm.size and (x is None or np.shape(x) == self.w.shape)):
             raise SolutionError(
-                f"the server sent something of shape {np.shape(x)} to rank {dst}; expected w or None, to a worker."
+                f"the server sent something of shape {np.shape(x)} to rank {dst}; send only w or None, and only to "
+                "workers."
             )
         if x is not None and np.array_equal(x, self.w):
             self.stale.discard(dst)

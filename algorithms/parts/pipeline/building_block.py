@@ -31,7 +31,7 @@ def lists(block: Block, ranks: int, chunks: int) -> list[list[Op]]:
 
 
 def repeat(block, stages, chunks):
-    """Return the slot of each of a rank's ops. W come in the order of I, each in the first free slot."""
+    """Return {op: slot} for one rank. The W ops follow in the order of the I ops, each in the first free slot."""
     down, up = stages
     passes = [("F", down), ("F", up), ("I", up), ("I", down)]
     slots = {

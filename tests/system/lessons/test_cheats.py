@@ -151,7 +151,7 @@ STORES = {
     "comm.isend(w, 1, 7)": "there is no comm.isend here",
     "comm.recv(1)": "there is no comm.recv here",
     "task.gradient(w)": "there is no task.gradient here",
-    "comm.send(w, 0, 9)": "to rank 0; expected w",
+    "comm.send(w, 0, 9)": "to rank 0; send only w",
 }
 
 
