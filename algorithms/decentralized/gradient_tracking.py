@@ -91,6 +91,7 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     equivalences=(
         Equivalence("one worker gives SGD", to="sgd", exactness="RND"),
+        Equivalence("two workers give synchronous SGD", to="sync_sgd", exactness="RND", workers=2),
         Equivalence(
             "the complete graph gives synchronous SGD",
             to="sync_sgd",

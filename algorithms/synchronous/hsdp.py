@@ -149,6 +149,10 @@ ALGORITHM = Algorithm(
             settings={"prefetch": 0},
         ),
         Equivalence(
+            "one group gives synchronous SGD with the same optimizer, up to rounding", to="sync_sgd", exactness="RND",
+            workers=4, settings={"update": "adam"}, to_settings={"update": "adam"},
+        ),
+        Equivalence(
             "prefetching does not change the weights", to="hsdp", workers=4,
             settings={"groups": 2, "prefetch": 2}, to_settings={"groups": 2, "prefetch": 0},
         ),

@@ -26,9 +26,9 @@ def experiment(name, **values):
 
 
 def trained(name, **values):
-    """(Experiment, weights) of this method, None if it refuses to run like this."""
-    e = experiment(name, **values)
+    """(Experiment, weights) of this method, None if it refuses to run like this, or has no such model."""
     try:
+        e = experiment(name, **values)
         return e, run(e).parameters
     except ValueError:
         return None
