@@ -26,7 +26,7 @@ from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model
 from algorithms.model_parallel.context import RingExchange
 from algorithms.model_parallel.expert import TokenExchange
 from algorithms.model_parallel.tensor import Replicated
-from algorithms.model_parallel.three_d import gradient
+from algorithms.model_parallel.three_d import check_grid, gradient
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.rank_groups import divisors, one_of
 from algorithms.parts.sequence import pieces_of
@@ -50,19 +50,7 @@ def data_shards(workers, s):
 
 def check(workers, batch, workload, s):
     blocks = workload.blocks(0, s.tensor, (0, 1))  # raises if there are none, or with the possible numbers of ranks
-    ranks = s.tensor * s.context_ranks * s.stages
-    if workers % ranks:
-        n = f"{workers} worker{'s' * (workers > 1)}"
-        raise Refusal(
-            f"tensor {s.tensor} times context_ranks {s.context_ranks} times stages {s.stages} does not divide {n}; "
-            f"use a multiple of {ranks} workers.",
-            multiples(ranks, workers),
-        )
-    if s.stages > (most := len(blocks)):
-        raise Refusal(f"{s.stages} stages are too many for {most} blocks; use at most {most}.", [most])
-    if batch % s.chunks:
-        fitting = divisors(batch)
-        raise Refusal(f"{s.chunks} micro-batches do not divide a batch of {batch}; use {one_of(fitting)}.", fitting)
+    check_grid(workers, batch, len(blocks), s.chunks, tensor=s.tensor, context_ranks=s.context_ranks, stages=s.stages)
     if s.context_ranks > 1 and (time := workload.sequence()[0]) % (pieces := 2 * s.context_ranks):
         raise Refusal(
             f"context_ranks {s.context_ranks} needs {pieces} pieces of each sequence, which do not divide a context of "

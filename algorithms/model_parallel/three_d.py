@@ -15,11 +15,13 @@ for the gradients 2 (D-1) d. The pipeline idles (S-1)/(M+S-1) of the time. Stale
 Source: Narayanan et al., SC 2021, arXiv:2104.04473 (PTD-P).
 """
 
+from math import prod
+
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model
 from algorithms.model_parallel.tensor import Replicated, backward, forward
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
-from algorithms.parts.rank_groups import one_of
+from algorithms.parts.rank_groups import check_chunks
 from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import shares
 from knobs import Refusal, multiples
@@ -40,18 +42,19 @@ def data_shards(workers, s):
 
 def check(workers, batch, workload, s):
     blocks = workload.blocks(0, s.tensor)  # raises if there are none, or with the possible numbers of ranks
-    ranks = s.tensor * s.stages
+    check_grid(workers, batch, len(blocks), s.chunks, tensor=s.tensor, stages=s.stages)
+
+
+def check_grid(workers, batch, blocks, chunks, **dimensions):
+    """Raise Refusal unless the product of the dimensions divides the workers, and stages and micro-batches fit."""
+    ranks, stages = prod(dimensions.values()), dimensions["stages"]
     if workers % ranks:
+        product = " times ".join(f"{name} {size}" for name, size in dimensions.items())
         n = f"{workers} worker{'s' * (workers > 1)}"
-        raise Refusal(
-            f"tensor {s.tensor} times stages {s.stages} does not divide {n}; use a multiple of {ranks} workers.",
-            multiples(ranks, workers),
-        )
-    if s.stages > (most := len(blocks)):
-        raise Refusal(f"{s.stages} stages are too many for {most} blocks; use at most {most}.", [most])
-    if batch % s.chunks:
-        fitting = [n for n in range(1, batch + 1) if batch % n == 0]
-        raise Refusal(f"{s.chunks} micro-batches do not divide a batch of {batch}; use {one_of(fitting)}.", fitting)
+        raise Refusal(f"{product} does not divide {n}; use a multiple of {ranks} workers.", multiples(ranks, workers))
+    if stages > blocks:
+        raise Refusal(f"{stages} stages are too many for {blocks} blocks; use at most {blocks}.", [blocks])
+    check_chunks(batch, chunks)
 
 
 def elements_sent(shape, s):

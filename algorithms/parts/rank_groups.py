@@ -16,12 +16,21 @@ the parts of the model, N/G.
 Source: Das et al., arXiv:1602.06709; Sridharan et al., arXiv:1801.08030 (MLSL).
 """
 
+from knobs import Refusal
+
 
 def elements_per_rank(units: int, parameters: int, batch: int, ranks: int, groups: int) -> float:
     """Return how many elements a rank sends per step, for `units` in all layers and the `batch` of all ranks."""
     members = ranks // groups
     activations = 2 * (members - 1) / members * (batch / groups) * units
     return activations + 2 * (groups - 1) / groups * parameters / members
+
+
+def check_chunks(batch: int, chunks: int) -> None:
+    """Raise Refusal unless a batch can be divided into this many micro-batches."""
+    if batch % chunks:
+        fitting = divisors(batch)
+        raise Refusal(f"{chunks} micro-batches do not divide a batch of {batch}; use {one_of(fitting)}.", fitting)
 
 
 def one_of(numbers: list[int]) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.pipeline.stage_state import LatestWeights
-from algorithms.parts.rank_groups import one_of
-from knobs import Counts, Refusal
+from algorithms.parts.rank_groups import check_chunks
+from knobs import Counts
 
 AS_DAPPLE = Equivalence(
     "it adds gradients in the order of micro-batches, as DAPPLE does",
@@ -50,6 +50,4 @@ def check(batch: int, workload, plan, cuts: Sequence[int] = ()) -> None:
             f"cuts lists {len(cuts)} stages, but there are {plan.stages}; give the number of layers of each stage."
         )
     workload.split(cuts or plan.stages)  # raises if it cannot be cut into this many stages
-    if batch % plan.chunks:
-        fitting = [n for n in range(1, batch + 1) if batch % n == 0]
-        raise Refusal(f"{plan.chunks} micro-batches do not divide a batch of {batch}; use {one_of(fitting)}.", fitting)
+    check_chunks(batch, plan.chunks)
