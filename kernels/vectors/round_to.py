@@ -13,11 +13,14 @@ Source: Gupta et al., arXiv:1502.02551 (stochastic rounding); the hash is that o
 
 import numpy as np
 
-from kernels.compiled import WHOLE, exact, formula, is_whole, length
+from kernels.compiled import exact, formula, length
 from kernels.compression.magnitude import bits
 from kernels.compression.stochastic_quantize import _dice, dice
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("out (d), v (d)", "digits", "lowest", "key")
 
 
 def price(out, v, digits, lowest, key):
@@ -71,8 +74,7 @@ def _cpu(out, words, digits, lowest, key):
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def cpu(out, v, digits, lowest, key):
-    if is_whole(out):
-        raise ValueError(WHOLE)
+    check(out, v, digits, lowest, key)
     short = out if out.itemsize == 4 else np.empty(out.shape, np.float32)
     _cpu(bits(short), bits(v.astype(np.float32, copy=False)), digits, lowest, key)
     if short is not out:
@@ -88,8 +90,7 @@ def _launch(out, words, digits, lowest, key):
 
 
 def gpu(out, v, digits, lowest, key):
-    if is_whole(out):
-        raise ValueError(WHOLE)
+    check(out, v, digits, lowest, key)
     grid = over(out, v)
     narrow = v.astype(np.float32) if isinstance(v, np.ndarray) else v.float()
     short = out if out.itemsize == 4 else narrow
