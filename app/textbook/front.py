@@ -71,8 +71,8 @@ def first_page() -> None:
     with st.container(key="begin"):
         link(easiest.name, f"Begin with chapter {name(easiest)}", ":material/play_arrow:")
     with st.container(key="contents"):
-        for before, one in zip([None, *chapters], chapters, strict=False):
-            if before is None or one.part != before.part:
+        for one in chapters:
+            if one.name in lessons.PARTS:
                 st.markdown(f"## {one.part}")
             with st.container(gap=None, key=f"entry-{one.name}"):
                 link(one.name)

@@ -33,11 +33,9 @@ def listing(figures: bool) -> None:
             _list_figures(one)
         return
     table = Table("", "name", "title", "minutes", "", box=None, pad_edge=False)
-    part = ""
     for one in map(lessons.chapter, lessons.CHAPTERS):
-        if one.part != part:
-            part = one.part
-            table.add_row("", "", f"[bold]{part}[/]")
+        if one.name in lessons.PARTS:
+            table.add_row("", "", f"[bold]{one.part}[/]")
         deeper = f"{one.minutes_folded} deeper" if one.minutes_folded else ""
         more = deeper if one.has_text else f"{len(one.figures_on_page)} figures, no text yet"
         table.add_row(f"{one.number:2}", one.name, one.title(), f"{one.minutes:3}", more)
