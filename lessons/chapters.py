@@ -72,7 +72,7 @@ class Chapter:
 
     @property
     def part(self) -> str:
-        """The title of the part of the book that it belongs to; "" if it is not registered."""
+        """The title of the part of the book that this chapter belongs to; "" if the chapter is not registered."""
         begun = [lessons.PARTS[name] for name in lessons.CHAPTERS[: self.number] if name in lessons.PARTS]
         return begun[-1] if begun else ""
 

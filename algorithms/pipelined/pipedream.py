@@ -57,7 +57,7 @@ def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
 
 
 def replicated_schedule(rank: int, replicas: Sequence[int], chunks: float) -> Iterator[Op]:
-    """Yield the ops of a stage whose neighbouring stages may have several ranks each, which take turns.
+    """Yield the ops of a rank, where several ranks may share a stage and take turns.
 
     Each replica runs as far ahead as it takes to keep the later ranks busy.
     """

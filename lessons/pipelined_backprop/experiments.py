@@ -396,7 +396,7 @@ def _after(rows, method):
             ratio(rows, "speed-up", machines=(8, 3), top="whole") < 1.05
         ),
         "striped, four machines are worth more than three": lambda rows: _striped(rows, 4) > 3,
-        "with two machines striping makes no difference": lambda rows: (
+        "with two machines, striping makes no difference": lambda rows: (
             abs(_striped(rows, 2) / value(rows, "speed-up", machines=2, top="whole") - 1) < 0.1
         ),
     },

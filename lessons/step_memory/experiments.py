@@ -157,9 +157,7 @@ def square_root(run):
             abs(row["kB"] / row["k a + (64/k) c"] - 1) < 0.1 for row in rows
         ),
     },
-    look=Look(
-        "segments", ("kB",), theory=("k a + (64/k) c",), log="xy", title="kB of activations, at the peak of 64 layers"
-    ),
+    look=Look("segments", ("kB",), theory=("k a + (64/k) c",), log="xy", title="peak activations of 64 layers, kB"),
 )
 def how_many_segments(run):
     """The model of 64 layers, cut into this many segments. The formula knows the mean of what a layer keeps, c, and the
