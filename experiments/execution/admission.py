@@ -20,7 +20,7 @@ REFUSED = {
     },
     "gpus": dict.fromkeys(
         (*LINKS, "device"),
-        "GPUs communicate over NCCL and compute at their own speed, so it cannot be emulated there; remove it, or use "
+        "on GPUs, which communicate over NCCL and compute at their own speed, it cannot be emulated; remove it, or use "
         "processes or the simulated cluster.",
     ),
 }

@@ -31,9 +31,10 @@ def grade(gradescope: str | None, nbgrader: str | None, out: Path | None, seed: 
         (zips.bundle if gradescope else notebooks.notebook)(chapter, out, seed)
     points = sum(Sheet(chapter).points.values())
     console.print(
-        f"{out}: upload it as the autograder of a programming assignment of {points} points, base image Ubuntu 22.04 "
-        f"or later; one Python file is handed in. Seed {seed}."
+        f"{out}: upload it as the autograder of a programming assignment worth {points} points, with Ubuntu 22.04 "
+        f"or later as the base image; students hand in one Python file. Grading seed: {seed}."
         if gradescope
-        else f"{out}: put it into source/ASSIGNMENT/, where Lockstep can be imported; {points} points. Seed {seed}.",
+        else f"{out}: put it into source/ASSIGNMENT/ on a machine with Lockstep installed; {points} points. "
+        f"Grading seed: {seed}.",
         highlight=False, markup=False,
     )  # fmt: skip

@@ -200,8 +200,8 @@ class Training(AccumulatedUpdates):
         if not self._is_near(moved, wanted):
             if self._is_near(moved, self._wanted(t, self.mean_of_means)):
                 return (
-                    f"update {t + 1} is Adam's with the mean of its mini-batches' means: one of {min(self.samples)} "
-                    f"sample counts as much there as one of {max(self.samples)}"
+                    f"update {t + 1} is Adam's with the mean of the mini-batches' means, in which a mini-batch of "
+                    f"{min(self.samples)} counts as much as one of {max(self.samples)} samples"
                 )
             pieces = np.array_split(np.abs(moved - wanted), self.ranks)
             worst = max(

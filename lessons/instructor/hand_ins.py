@@ -64,7 +64,7 @@ def collect(place: Path, chapter: str) -> list[HandIn]:
             raise ValueError(f"{place.name} has more than {MOST:,} files to grade; split it.")
     if not read:
         raise ValueError(
-            f"{place.name} has neither Python files nor My work files; give a folder or zip of such files."
+            f"{place.name} has neither Python files nor files saved with My work; give a folder or zip of such files."
         )
     files = _handed(files)
     tops = {path.parts[0] for path in files}

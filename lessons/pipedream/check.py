@@ -125,7 +125,7 @@ class ObservedLayers:
     def forward(self, w, x, batch):
         newest = len(self.versions) - 1
         if batch != newest + len(self.flying) + bool(self.landed) or batch >= self.seen.batches:
-            raise SolutionError(f"stage {self.index} went forward with mini-batch {batch}, which was not the next.")
+            raise SolutionError(f"stage {self.index} computed the forward pass of mini-batch {batch} before its turn.")
         ours, target = self.stage.chunk(batch) if self.stage.first or self.stage.last else (None, None)
         x = ours if self.stage.first else self._sent("F", self.index - 1, batch, x)
         version = self._version(w, f"the forward of mini-batch {batch}")
@@ -171,7 +171,8 @@ class ObservedLayers:
         if sent is None or not np.array_equal(given, sent):
             passes = "forward" if kind == "F" else "backward"
             raise SolutionError(
-                f"stage {self.index} went {passes} with mini-batch {batch}, but not with what stage {stage} sent."
+                f"stage {self.index} computed the {passes} pass of mini-batch {batch} from something other than what "
+                f"stage {stage} sent."
             )
         arrived = self.seen.arrived[self.index]
         brought = next((n for n, message in enumerate(arrived) if np.array_equal(message, sent)), None)

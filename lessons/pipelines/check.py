@@ -48,11 +48,11 @@ def check(solution, seed):
         held = max(max(in_flight_until_weights(lists)) / stages for (stages, _), lists in plans.items())
         few = quick and held <= TARGETS["memory"]
         told = f"{held:.2f} times as many as stages; at most {TARGETS['memory']:g} is allowed"
-        yield lean, few, told if quick else "judged only when stages are idle no longer than GPipe's"
+        yield lean, few, told if quick else "not judged until stages are idle no longer than GPipe's"
 
         told = f"{bubble:.2f} times the bubble of GPipe; at most {TARGETS['split']:.2f} is allowed"
         halves = few and bubble <= TARGETS["split"] + BITS
-        yield split, halves, told if few else "judged only when stages hold no more than that"
+        yield split, halves, told if few else "not judged until stages hold no more than that"
 
         stages = dice.randint(5, 8)
         chunks = dice.randint(1, stages - 2)

@@ -148,9 +148,9 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
             holders[stage].add(place[order[0]][0])
     for update, ranks in updates.items():
         if wrong := sorted(ranks ^ holders[update.stage]):
-            has = "holds it but does not" if wrong[0] in holders[update.stage] else "does not hold it but does"
+            has = "does not update it" if wrong[0] in holders[update.stage] else "does not hold it"
             raise ScheduleError(
-                f"{update} updates stage {update.stage} on all ranks that hold it; rank {wrong[0]} {has}.",
+                f"{update} belongs on all ranks that hold stage {update.stage} and no others; rank {wrong[0]} {has}.",
                 update,
                 wrong[0] if wrong[0] in ranks else max(ranks),
             )

@@ -88,7 +88,7 @@ def test_who_shares_only_in_some_trainings_is_told(shares, marks):
 def test_the_mean_of_the_means_is_named_where_mini_batches_differ_in_size():
     report = grade(lessons.chapter(CHAPTER), solution(CHAPTER, *EQUAL), seed=5)
     assert [mark.name for mark in report.marks if not mark.earned] == [WEIGHED]
-    assert "one of 1 sample counts as much there as one of" in report.marks[-1].observed
+    assert "a mini-batch of 1 counts as much as one of" in report.marks[-1].observed
     assert grade(lessons.chapter(CHAPTER), solution(CHAPTER), seed=5).score == 100
 
 

@@ -116,7 +116,7 @@ def test_who_handed_in_no_python_file_is_listed_with_the_reason_and_a_teachers_o
 
 
 def test_a_pile_without_solutions_and_a_broken_zip_are_refused_in_a_sentence(tmp_path):
-    with pytest.raises(ValueError, match="has neither Python files nor My work files"):
+    with pytest.raises(ValueError, match="has neither Python files nor files saved with My work"):
         hand_ins.collect(tmp_path, "stragglers")
     (tmp_path / "pile.zip").write_bytes(b"PK no")
     with pytest.raises(ValueError, match="is not a readable zip"):
