@@ -163,7 +163,8 @@ class Chapter:
         only: Collection[str] | None = None,
         imap: Callable[[Callable, Iterable], Iterable] | None = None,
     ) -> Golden:
-        """Return the recorded results of figures and quiz items, computed now; call `log` with the name of each.
+        """Compute the results of figures and quiz items, and return them as a golden file's. Call `log` with the name
+        of each.
 
         They run in this process or, for figures, through `imap`, which may call a function in other processes.
 
@@ -209,23 +210,23 @@ class Chapter:
 
 
 def _minutes(text: str) -> int:
-    """Return the minutes needed to read a text up to its list of sources, and to compute its predictions."""
+    """Return the minutes that a reader needs for a text up to its list of sources, including its predictions."""
     words = len(markup.MARK.sub("", text.partition("\n## Sources")[0]).split())
     asked = len(markup.predictions(text))
     return round(words / WORDS_A_MINUTE) + len(markup.ALONE_IN_TEXT.findall(text)) + (COMPUTE - 1) * asked
 
 
 def rerun(name: str, log: Callable[[str], None] | None = None) -> golden.RecordedFigure:
-    """Return the recorded results of the figure with this full name, run now; call `log` with its name and the number
-    of each run.
+    """Run the figure with this full name and return its results as a record. Call `log` with its name and the number of
+    each run.
     """
     return run_figure(name, lessons.find(name), lambda n: log(f"{name}, run {n}") if log else None)
 
 
 def run_figure(name: str, figure, on_run: Callable[[int], None] = lambda _: None) -> golden.RecordedFigure:
-    """Return the recorded results of a figure, whose experiments are run in this process with all seeds.
+    """Run a figure's experiments in this process with all seeds, and return the results as a record.
 
-    Calls `on_run` with the number of runs started so far.
+    Call `on_run` at each run with the number of runs started so far.
     """
     from experiments.execution.run import run
     from experiments.specification.experiment import Experiment

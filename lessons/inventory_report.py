@@ -2,9 +2,9 @@
 
 Normalised gain is the gain as a share of the possible gain, (after - before) / (max - before). Hake (American Journal
 of Physics 66, 64, 1998, doi:10.1119/1.18809) defines it for the means of a class; a student has one, too, unless all
-answers were right before. The difficulty of a question is the share of sittings with the right answer, its
-discrimination the point-biserial correlation of that with the score on all *other* questions: below 0.2 the question
-says little, below 0 it is probably wrong itself.
+answers were right before. The difficulty of a question is the share of sittings with the right answer. Its
+discrimination is the point-biserial correlation between answering it correctly and the score on all *other* questions.
+Below 0.2 the question says little; below 0 the question itself is probably wrong.
 """
 
 from collections import Counter

@@ -51,7 +51,7 @@ class Schedule(NamedTuple):
 
     @property
     def settings(self) -> str:
-        """The other settings, and the length of a unit of time."""
+        """The settings that the caption leaves out, and the length of a unit of time."""
         told = {"schedule", "own", "options", "ranks", "chunks"}
         others = {**self.plan.model_dump(exclude=told, exclude_defaults=True), **self.plan.options}
         return "; ".join(

@@ -1,7 +1,7 @@
 """Judge the worker of this chapter's exercise: what its model has learned, and the cost.
 
-It sees every problem in a `Disguise`, so that knowing the data or the optimum in advance does not help. Sizes are
-random, and memory is counted in all runs.
+The worker sees every problem in a `Disguise`, so that knowing the data or the optimum in advance does not help. Sizes
+are random, and memory is counted in all runs.
 """
 
 import random

@@ -5,9 +5,9 @@
 
 T mixes all weights, and rotates pairs of them by random angles, TURNS times: each of their numbers depends on four of
 ours. In a network that reads images this mixes pixels, neurons and classes, and hides the start that was drawn; none of
-its numbers is visible. Knowing the images, or a model that reads them, does not help, since its place is unknown.
-Methods that treat every direction alike, such as SGD, momentum and means, take the same steps in both coordinates.
-`anywhere` also draws, coordinate by coordinate, where to start and where the optimum is.
+its numbers is visible. Knowing the images, or a model that reads them, does not help, since the disguised coordinates
+are unknown. Methods that treat every direction alike, such as SGD, momentum and means, take the same steps in both
+coordinates. `anywhere` also draws, coordinate by coordinate, where to start and where the optimum is.
 """
 
 from collections.abc import Callable

@@ -20,7 +20,7 @@ from lessons.references import heading_anchor
 
 
 class Heading(NamedTuple):
-    """A heading of the text: its level, 2 for a section, its words and its anchor."""
+    """A heading of the text: its level (2 for a section), its words and its anchor."""
 
     level: int
     words: str

@@ -46,7 +46,7 @@ def print_page(page: Path, to: Path) -> None:
 
 
 def on_one_page(chapter: str, article: str) -> str:
-    """Return a chapter's HTML for the page that holds all chapters: unique anchors, internal links, open folds."""
+    """Return a chapter's HTML for the page of all chapters, with unique anchors, internal links and open folds."""
     article = HEADING.sub(rf"\1{chapter}--", article)
     article = article.replace(FOLD, f"{FOLD} open")
     return inside(re.sub(rf'href="#(?!{"|".join(WHOLE)})', f'href="#{chapter}--', article))

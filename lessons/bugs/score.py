@@ -1,7 +1,8 @@
 """The score of answers to *Find the bug*: one point for the mechanism and one for the line.
 
-Answers are those of a reader's progress (lessons.progress) with place "bug": chapter BOOK, item the mutant, parameters
-{"asked": "mechanism"} or {"asked": "line"}. The first answer to each counts.
+Answers are part of a reader's progress (lessons.progress). Their place is "bug", their chapter is BOOK, their item is
+the mutant's name, and their parameters are {"asked": "mechanism"} or {"asked": "line"}. The first valid answer to each
+question counts.
 """
 
 from typing import Any
@@ -23,7 +24,7 @@ def answer(mutant: Mutant, asked: str, guess: str | int) -> Answer:
 
 
 def first_answers(progress: ReaderProgress, mutant: Mutant) -> dict[str, str | int]:
-    """Return the first answers to a mutant by question, without invalid ones."""
+    """Return the first valid answer to each question about a mutant: {"mechanism" or "line": answer}."""
     keys, lines = {mutant.mechanism, *mutant.distractors}, range(1, len(mutant.listing) + 1)
     allowed = {"mechanism": keys, "line": lines}
     found: dict[str, str | int] = {}

@@ -35,7 +35,9 @@ def cut(run, network: str, precision: str) -> str:
 
 
 def faster(run, strategy: str) -> str:
-    """Return by what factor tensor cores increase the samples per second of VGG-16: "eight", "most" of it, or "two"."""
+    """Return by about what factor tensor cores increase the samples per second of VGG-16: "eight", "most" of eight, or
+    "two".
+    """
     case = "VGG-16, V100, EDR" if "InfiniBand" in strategy else "VGG-16, V100, 10GbE"
     name = "local SGD" if "average" in strategy else "overlapped"
     times = value(tensor_cores.rows(run), "faster", case=case, strategy=name)
@@ -61,13 +63,17 @@ def first(run, latency: int) -> str:
 
 
 def crossing(run, compute: str) -> float:
-    """Return the latency, in microseconds, at which 48 steps with sums take as long as 80 steps with five meetings."""
+    """Return the latency, in microseconds, at which 48 steps with an all-reduce each take as long as 80 steps with five
+    meetings.
+    """
     t, sums, alone, period = float(compute) / 1000, 48, 80, 16
     return US * (alone - sums) * t / (3 * (sums - alone / period))
 
 
 def upgrade(run, bought: str) -> str:
-    """Return the strategy whose samples per second grow most with VGG-16 on 10-gigabit Ethernet."""
+    """Return the strategy that gains most speed on VGG-16 over 10-gigabit Ethernet if the GPU or the network becomes
+    twice as fast.
+    """
     now = Case("VGG-16", "V100", "10GbE", batch=32)
     then = replace(now, **({"speed": 2} if "compute" in bought else {"bandwidth": 2}))
     names = ("one machine", "all-reduce", "server", "local SGD")

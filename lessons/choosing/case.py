@@ -109,7 +109,9 @@ class Case:
         return collective_costs.ring(self.ranks, nbytes, self.alpha, self.beta)
 
     def overlap(self) -> overlap.StepCosts:
-        """Return the costs of the layers, and of consecutive ring all-reduces."""
+        """Return the costs of a step: the passes and sizes of the layers, and ring all-reduces that run one after the
+        other.
+        """
         times = [self.seconds([layer]) for layer in self.layers]
         line = overlap.Cost(2 * (self.ranks - 1) * self.alpha, collective_costs.share(self.ranks) * self.beta)
         sizes = [self.itemsize * layer.parameters for layer in self.layers]

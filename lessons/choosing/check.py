@@ -1,4 +1,4 @@
-"""Judge the choices of this chapter's exercise: train with each, and with every other strategy that was allowed."""
+"""Judge the choices of this chapter's exercise: train with them, and with all other strategies that were allowed."""
 
 import math
 import random
@@ -74,7 +74,7 @@ class HiddenCase:
         return model, cluster
 
     def train(self, name: str) -> Trained:
-        """Return the run of a strategy on this cluster."""
+        """Return the cost of training with a strategy on this cluster."""
         return train_strategy(name, self.hidden, self.speed, self.latency, self.bandwidth)
 
     def is_within_limits(self, one: Trained) -> bool:
@@ -106,7 +106,7 @@ def shuffle_cases(dice: random.Random) -> list[HiddenCase]:
 
 @cache
 def train_strategy(name: str, hidden: str, speed: float, latency: float = 0.0, bandwidth: float = 1e13) -> Trained:
-    """Return the run of a strategy until the target loss, without a network unless one is given."""
+    """Return the cost of training with a strategy until the target loss. By default the network takes no time."""
     where = {"hidden": hidden, "device": f"{speed * 1e9:.6g}:1e15:0", "latency": latency, "bandwidth": bandwidth}
     done = run(Experiment.of({**DIGITS, **MENU[name], **where, "learning_rate": BEST[name], "seed": SEED}))
     seconds = arrival(done)

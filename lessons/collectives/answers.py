@@ -11,7 +11,7 @@ BYTES = {"300 kilobytes": 3e5, "1 megabyte": 1e6, "3 megabytes": 3e6}
 
 
 def door(run, workers: int) -> float:
-    """Return the milliseconds of a sum by one server."""
+    """Return the milliseconds that one server takes to sum a mebibyte for this many workers."""
     return took(by_one_server, workers + 1, MEBIBYTE)
 
 

@@ -67,8 +67,8 @@ DIVISIBLE = 4 * 40_320  # bytes of a vector, divisible by every number of ranks 
     ),
 )
 def busiest(run):
-    """Bytes that leave the busiest rank, in vectors; `least` is 2 (P - 1) / P. Every message was sent. The server is
-    one more rank, in addition to its workers.
+    """Bytes that leave the busiest rank, as a multiple of the vector's; `least` is 2 (P - 1) / P. Every message was
+    sent. The server is one more rank, in addition to its workers.
     """
     nbytes = DIVISIBLE
     for ranks in (2, 3, 4, 6, 8, 12, 16, 24, 32):
@@ -125,8 +125,8 @@ DRAWN = (*CLOSED, "double_tree")
 )
 def message_size(run):
     """Milliseconds of an all-reduce among 8 ranks. Latency dominates on the left, bandwidth on the right. In between,
-    the closed forms cross, with one row just before and one just after each crossing. `limit`: no all-reduce in rounds
-    takes less than the latency of its rounds, or than the transfer of its bytes.
+    the closed forms cross; there is a row just before and a row just after each crossing. `limit`: no all-reduce in
+    rounds takes less than the latency of its rounds, or than the transfer of its bytes.
     """
     return [
         {"bytes": nbytes}

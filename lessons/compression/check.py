@@ -1,7 +1,7 @@
 """Judge the worker of this chapter's exercise: the content of each message, the error owed afterwards, and the cost.
 
 Everything that a rank sends passes through a `Ledger` on our side, which itself computes what the rank owes and where w
-has to be. So the solution's messages are all that is used from it.
+has to be. So only the solution's messages are used.
 """
 
 import random
@@ -84,9 +84,9 @@ def play(ranks, density, values, beside=None):
 class Ledger:
     """A ledger, step by step, of what every rank owes and what w must be, from gradients and messages.
 
-    Each field describes the first error of its kind, or is "": `absent` a step without an exchange, `wrong` a step that
-    is not the mean of what was sent, `other` a message without the largest numbers, `lost` one that is not what was
-    owed, `long` one without k numbers.
+    Each field describes the first error of its kind, or is "". `absent` is about a step without an exchange, and
+    `wrong` about a step that is not the mean of what was sent. The others are about a message: `other` if it lacks the
+    largest numbers, `lost` if its numbers are not those owed, `long` if there are not k of them.
     """
 
     def __init__(self, size: int, density: float, rate: float):
@@ -203,7 +203,7 @@ class Book:
         self.before, self.w = self.w, (self.w - self.ledger.rate * mean).astype(self.w.dtype)
 
     def compare(self, w, what: str):
-        """Record where a rank's w differs from the one its messages imply, and continue from the right one."""
+        """Record how far a rank's w is from the one its messages imply, if they differ."""
         if not isinstance(w, np.ndarray) or w.shape != self.w.shape or w.dtype.kind != "f":
             given, size = describe_value(w), len(self.w)
             raise SolutionError(f"rank {self.rank} {what} {given}; expected w, a vector of {size} floats.")

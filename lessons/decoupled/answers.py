@@ -22,7 +22,7 @@ def late(run, modules: int, module: int) -> float:
 
 
 def batches(run, modules: int) -> float:
-    """Return the activations that DDG keeps, in units of one mini-batch's in the whole model."""
+    """Return the activations that DDG keeps, as a multiple of the whole model's activations for one mini-batch."""
     return sum(modules - module for module in range(modules)) / modules
 
 

@@ -68,7 +68,8 @@ def check(solution, seed):
 
 class Probe:
     """An observer of all modules. `blind` describes the first module that went backward with an error that is not the
-    gradient of a loss, `fixed` the first classifier with weights that it has not learned; each is "" if there is none.
+    gradient of a loss. `fixed` describes the first classifier with weights that it has not learned. Each is "" if there
+    is none.
     """
 
     def __init__(self, modules: int, batches: int):

@@ -7,12 +7,14 @@ from theory.zero_memory import RECIPES, nbytes
 
 
 def serial(run, share: int, ranks: int) -> float:
-    """Return the speed-up of a step if all of it is divided among `ranks` except the update, `share` percent of it."""
+    """Return the speed-up of a step if all of it is divided among `ranks` except the update, which takes `share`
+    percent of it.
+    """
     return 1 / (share / 100 + (1 - share / 100) / ranks)
 
 
 def wire(run, ranks: int, gathered: str) -> str:
-    """Return how the bytes change when the update is sharded and its result is gathered."""
+    """Return how the bytes change if the update is sharded and the new weights, perhaps with moments, are gathered."""
     whole, sharded = (
         run(
             algorithm=name, update="adam", learning_rate=0.01, workers=ranks, steps=5, evaluations=1, collective="ring"
@@ -96,7 +98,7 @@ def gain(run, gradient: int, exchange: int, accumulate: int) -> float:
 
 
 def loss(run, accumulate: int, after: str) -> str:
-    """Return how the held-out loss compares with that of an update for every mini-batch, at a rate of 0.1."""
+    """Return how the held-out loss compares with that of an update for every mini-batch at a rate of 0.1."""
     few = 64
     others = accumulate, few if "mini" in after else few * accumulate, 0.2 if "twice" in after else 0.1
     ends = [

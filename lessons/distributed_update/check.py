@@ -1,6 +1,6 @@
 """Judge the worker of this chapter's exercise: each update, the memory a rank needs for it, and the cost.
 
-On our side, the gradients determine Adam's moments, and these determine each reported model from the previous one. Who
+The grader computes Adam's moments from the gradients and, with these, each reported model from the previous one. Who
 takes which step is inferred from what goes through the collectives: a rank that is sent only the mean gradient of its
 own piece cannot know other moments.
 """

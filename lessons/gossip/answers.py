@@ -53,8 +53,8 @@ def raw(run, graph: str) -> str:
 
 
 def slow(run, times: int, method: str) -> float:
-    """Return the mean mini-batches per worker, if one of eight workers is slow, in the time that D-PSGD takes for 100
-    if none is.
+    """Return how many mini-batches a worker computes on average, with one of eight workers slow, in the time that
+    D-PSGD takes for 100 with none slow.
     """
     end = run(algorithm="dpsgd", steps=100, evaluations=1, **waiting.ON_A_RING).summary["seconds"]
     if method.startswith("D"):

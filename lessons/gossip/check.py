@@ -112,7 +112,9 @@ class Account:
         return min(self.steps[rank] for rank in ranks)
 
     def apart(self) -> float:
-        """Return the workers' distance from the mean of all starts, as a fraction of the initial distance."""
+        """Return how far the farthest worker is from the mean of all starts, relative to the starts' root mean square
+        distance from it.
+        """
         starts = np.array([self.held[rank].began for rank in range(self.workers)])
         ends = np.array([self.held[rank].model for rank in range(self.workers)])
         mean = starts.mean(0)

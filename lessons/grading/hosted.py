@@ -143,7 +143,7 @@ def _shared(thing: Any, what: str, *given: Any) -> np.ndarray | None:
     values do not fit it.
 
     A probe may have `write`, which overwrites numbers. It may have `blank`, of the same shape, instead of `vector`,
-    which would cost nothing to read.
+    since a solution could read `vector` at no cost.
     """
     vector = thing.blank if hasattr(thing, "blank") else thing.vector
     if what == "vector":

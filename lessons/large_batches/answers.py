@@ -18,7 +18,7 @@ IMAGES = 1437  # digits to train on
 
 
 def same_rate(run, batch: str) -> str:
-    """Return whether the large batch ends at the small batch's loss after the same number of steps, or of epochs."""
+    """Return whether the large batch ends at the small batch's loss after as many "steps" or after as many "epochs"."""
     size, scaled = int(batch.split(",")[0]), "times" in batch
     small = experiments.at_the_same_rate(run, 16)
     large = experiments.at_the_same_rate(run, size, 16 if scaled else size)

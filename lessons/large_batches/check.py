@@ -101,8 +101,8 @@ class LargeBatchProbe(AccumulatedUpdates):
     def factor_error(self, full: int) -> str:
         """Return a message about the factor by which all full updates are too large or small; "" if they share none.
 
-        The first rate of a warm-up is that of a single mini-batch, whatever k is. So if this one is off, too, the rule
-        for the rate is not to blame: the rates were not multiplied with a mean.
+        The first rate of a warm-up is that of a single mini-batch, whatever k is. So if this rate is off, too, the rule
+        for the rate is not to blame: the rates were multiplied by something other than the mean gradient.
         """
         factors = [self._step(t)[0] / self.rules.rate(t, self.parts(t)) for t in range(full)]
         factor = factors[0]

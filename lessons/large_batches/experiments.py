@@ -174,7 +174,7 @@ def two_rules(run):
     look=Look("batch", ("rate", "gain"), theory=("theory",), log="xy", title="best rate, and what a step gains"),
 )
 def best_step(run):
-    """A bowl of curvature 1 in 400 directions, one step from 1 in each; mean of sixteen batches.
+    """A bowl of curvature 1 in 400 directions. One step is taken from 1 in each direction; mean of sixteen batches.
 
     The loss after a step is a parabola in the rate. It is measured at rates of 0, 1/2 and 1; these three points
     determine where it is lowest. The noise of a sample is 16 times the squared gradient, so the critical batch is 16.
@@ -276,8 +276,8 @@ LOWEST = {"adam": {16: 0.004, 64: 0.012, 256: 0.024}, "sgd": {16: 0.3, 64: 0.3, 
 )
 def best_rate_of_a_batch(run):
     """Digits, 15 epochs; training loss of the last one, mean of two seeds. Seven rates are tried, a factor of 1.4
-    apart. `rate` is where a parabola is lowest that passes through the logarithms of the losses at the best of these
-    rates and at its two neighbours.
+    apart. `rate` is the minimum of the parabola through the logarithms of the losses at the best of these rates and at
+    its two neighbours.
     """
     for rule, batches in LOWEST.items():
         for batch, lowest in batches.items():

@@ -63,7 +63,7 @@ def quorum(run, needed: int, away: int) -> str:
 
 
 def missed(run, every: int, steps: int) -> float:
-    """Return the percentage of the parameters that are in none of the draws."""
+    """Return the percentage of the parameters that are in none of `steps` draws of one parameter in `every`."""
     return 100 * (1 - 1 / every) ** steps
 
 

@@ -24,7 +24,9 @@ CENTRES = {**MODEL, **line(4), "workers": WORKERS, "per_node": PER_CENTRE}
 
 
 def best(run, rates, **values):
-    """Return the Run with the lowest held-out loss among these rates. Raise ValueError if it is at either end."""
+    """Return the Run with the lowest held-out loss among these rates. Raise ValueError if its rate is the smallest or
+    largest.
+    """
     tried = {rate: run(learning_rate=rate, **values) for rate in rates}
     return tried[interior({rate: loss_of(done) for rate, done in tried.items()})]
 
@@ -186,8 +188,9 @@ def travelling(run):
     """Digits, two data centres, a line that carries the model in 4 s, 256 steps of about a second; each row at its own
     best inner rate.
 
-    Two fragments take turns, and each meets every 32 steps. `overlap` is the number of steps that one travels. The grey
-    line is DiLoCo, which sends the whole model every 32 steps and waits for it. Outer momentum 0.5 for all.
+    Two fragments take turns, and each meets every 32 steps. `overlap` is the number of steps for which a fragment
+    travels. The grey line is DiLoCo, which sends the whole model every 32 steps and waits for it. Outer momentum 0.5
+    for all.
     """
     values = {"algorithm": "diloco", "learning_rate": 0.01, "steps": 256, "period": PERIOD, "workers": WORKERS}
     free = run(network="ideal", **values, **MODEL).summary["seconds"]

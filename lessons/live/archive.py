@@ -1,7 +1,7 @@
 """One archive with everything that Python needs in a browser, as scripts: a page opened from disk cannot fetch files.
 
-If a Python 3.12 is available, the archive contains bytecode: of the library and NumPy instead of the sources, and of
-Lockstep in addition to them, since catalogues read docstrings and checks read start files.
+If a Python 3.12 is available, the archive contains bytecode. It replaces the sources of the library and of NumPy.
+Lockstep's sources stay, since catalogues read docstrings and checks read start files.
 
 archive   gzip of: length of the index (4 bytes), index {path: [from, to]} as JSON, all files one after another
 script    lockstep.live.take(number, "base64 of a part of the archive");

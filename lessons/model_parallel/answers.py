@@ -30,8 +30,8 @@ MANY = {1: "one", 2: "two", 4: "four", 8: "eight"}
 
 
 def cut(run, ranks: int, where: str) -> str:
-    """Return how long a step takes on this many ranks, each of which holds some of the layers, or a part of
-    each layer.
+    """Return how the time of a step on this many ranks compares with that on one. Each rank holds some of the layers,
+    or a part of each layer.
     """
     if where.startswith("It is cut"):
         one, many = (four_steps(run, workers).trace.seconds() for workers in (1, ranks))
@@ -53,7 +53,9 @@ def machines(run, arithmetic: float, message: float) -> float:
 
 
 def phi_first(run, function: str) -> str:
-    """Return whether ranks that hold rows of the first matrix may apply the function before they sum."""
+    """Return what changes if ranks that hold rows of the first matrix apply the function before they sum: nothing
+    ("same"), single numbers but not their mean ("mean"), or the mean as well ("other").
+    """
     dice, phi = np.random.default_rng(0), FUNCTIONS[function.split()[0]]
     x, u = dice.normal(size=(8, 6)), dice.normal(size=(6, 10))
     halves = [x[:, half] @ u[half] for half in (slice(3), slice(3, 6))]
@@ -75,7 +77,9 @@ def node(run, node: int, batch: int) -> str:
 
 
 def weigh(run, batch: int) -> str:
-    """Return how many groups eight ranks should form to send the least, as in `share_model_or_data`."""
+    """Return what eight ranks should split to send the least, as in `share_model_or_data`: the "model", the "data", or
+    both ("between").
+    """
     sent = {groups: step_of_groups(run, batch, groups).summary["bytes"] for groups in (1, 2, 4, RANKS)}
     best = min(sent, key=sent.get)
     return {1: "model", RANKS: "data"}.get(best, "between")

@@ -1,8 +1,8 @@
 """Judge the worker of this chapter's exercise: what each rank holds, returns and sends, and how long it takes.
 
-The layers around the block are on our side, and so is the block as one rank would train it. Everything that a rank
-hands over is compared with the latter, so a solution's own claims do not count. A rank is charged for the numbers it
-has requested.
+The grader has the layers around the block, and trains a copy of the block as one rank would. Everything that a rank
+hands over is compared with this copy, so a solution's own claims do not count. A rank is charged for the numbers it has
+requested.
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ class BlockLedger:
         return max(len(side.places) for side in self.sides.values())
 
     def uneven_rank(self) -> str:
-        """Return which rank holds more than it must if units do not divide evenly; "" if none does."""
+        """Return a message if the fullest rank holds more than it must when units do not divide evenly; "" if it does
+        not.
+        """
         most = 2 * self.width * -(-self.units // self.ranks)
         if self.peak_memory() > most:
             return f"the fullest rank holds {self.peak_memory()} numbers; {most} are enough"

@@ -81,8 +81,9 @@ def stages_of_zero(run):
     look=Look("batch of all", ("kB sent",), colour="groups", theory=("formula",), log="xy", title="kB from each rank"),
 )
 def share_model_or_data(run):
-    """Eight ranks in 1, 2, 4 or 8 groups, layers of 256 units, one step; the ranks of a group split a model, the groups
-    split the batch."""
+    """Eight ranks form 1, 2, 4 or 8 groups, and train layers of 256 units for one step. The ranks of a group split a
+    model, and the groups split the batch.
+    """
     for batch in BATCHES:
         for groups in rank_groups.divisors(RANKS):
             done = step_of_groups(run, batch, groups)
@@ -552,8 +553,9 @@ LONG = {
     look=Look("ranks", ("speed-up",), "pieces", log="x", title="times as fast as one rank"),
 )
 def pieces_of_a_sequence(run):
-    """Ranks share sequences of 512 characters, over EDR InfiniBand, in ring attention. `busiest over mean` compares the
-    time that ranks spend on attention, and `MB` are the activations of a rank.
+    """Ranks share sequences of 512 characters, over EDR InfiniBand, in ring attention. `busiest over mean` is the time
+    that the busiest rank spends on attention, as a multiple of the mean, and `MB` is the activations of the fullest
+    rank.
     """
     alone = {}
     for ranks in (1, 2, 4, 8):
@@ -600,7 +602,9 @@ EXCHANGES = {"ring": (6, -4, 0), "gather": (4, -4, 0), "ulysses": (0, 8, -8)}
     ),
 )
 def ways_to_meet(run):
-    """As before, but over 10 Gb Ethernet, with zigzag pieces and without the gradients, which are the same for all."""
+    """As before, but over 10 Gb Ethernet and with zigzag pieces. The bytes of gradients, the same with every exchange,
+    are not counted.
+    """
     for ranks in (2, 4, 8):
         for exchange, (constant, over_ranks, over_squares) in EXCHANGES.items():
             done = run(**LONG, workers=ranks, exchange=exchange, network="10GbE")

@@ -1,7 +1,7 @@
 """Judge the plans of this chapter's exercise by running each on the simulated cluster, next to reference plans.
 
-The layers of a run are vectors of random sizes, and going back through one takes a random time. A solution returns only
-plans, so only their behaviour on the cluster is judged.
+The layers of a run are vectors of random sizes, and the backward pass of each takes a random time. A solution returns
+only plans, so only their behaviour on the cluster is judged.
 """
 
 import random
@@ -104,7 +104,9 @@ class BucketCase:
 
 
 def fastest(p: StepCosts) -> Plan:
-    """Return the buckets that free the network first: for the last layer, the last two, and so on."""
+    """Return the buckets with which the network is free again soonest. They are found for the last layer, then for the
+    last two, and so on.
+    """
     free, buckets = {p.layers: 0.0}, {p.layers: []}
     for first in reversed(range(p.layers)):
         ends = {stop: max(p.ready[first], free[stop]) + p.line(p.size(range(first, stop))) for stop in free}

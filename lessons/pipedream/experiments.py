@@ -63,7 +63,7 @@ def to_a_loss(run, method, rate, momentum, clock):
 
 
 def _steps_in_slots(seed, stages, how, rate, momentum):
-    """Return how many mini-batches it takes until the mean loss of the last RECENT is LOW; MOST if it never is."""
+    """Return after how many mini-batches the mean loss of the last RECENT falls to LOW; MOST if it never does."""
     workload = digits.build(
         digits.Settings(model="residual", depth=14, width=32, activation="tanh"), np.dtype("float64")
     )
@@ -217,7 +217,8 @@ def stale_weights(run):
     """Digits, 16 layers (residual, tanh), 300 mini-batches, momentum 0.9, the same rate for all.
 
     Stage s of S meets every mini-batch S-1-s updates before its gradient is applied; with vertical sync all stages are
-    S-1 updates behind. SpecTrain predicts the weights at the end of the mini-batch; own: at its own backward pass.
+    S-1 updates behind. SpecTrain predicts the weights at the end of the mini-batch; with `own`, a stage predicts those
+    at its own backward pass.
     """
     synchronous = {n: loss_after(run, SYNCHRONOUS | {"chunks": 1}, n) for n in (2, 4, 8)}
     for weights, how in STALE.items():
@@ -476,7 +477,7 @@ def who_learns_first(run):
 
     Mini-batches are 32 samples for all; GPipe and 2BW cut each into four micro-batches. The network takes no time. A
     point is missing where a seed needs more than 400 mini-batches. Weights are computed on one machine, except
-    SpecTrain's. Half the smallest rate would need twice as many.
+    SpecTrain's. At half the smallest rate, twice as many mini-batches would be needed.
     """
     clocks = {method: clock(run, method) for method in TIMED}
     for momentum, rates in RATES.items():

@@ -59,7 +59,7 @@ def divided(run, stages: int, stage: int) -> float:
 
 
 def striped(run, machines: int, units: int, top: str) -> float:
-    """Return the speed-up over one machine."""
+    """Return the speed-up over one machine, for eight equal layers and a last one that is `units` times as large."""
     return speed_up([1] * 8 + [units], machines, machines // 2 if "stripes" in top else 1)
 
 

@@ -304,10 +304,10 @@ def remedies(run):
     """The network of eight layers, in eight stages, 120 mini-batches; each remedy at its own best rate, with each
     momentum.
 
-    one rate: Chen's pipeline. half as late: 1F1B without a stash; with one: PipeDream; predicted: SpecTrain. a rate
-    each: PipeMare's order, the rate of a stage divided by its delay; at first: undivided again after 60 updates. one
-    machine: at its own best rate and momentum. Rates are a factor of two apart; a remedy, such as SpecTrain with its
-    four, was given only those around its best one.
+    one rate: Chen's pipeline. half as late: 1F1B without a stash; it is PipeDream with a stash, and SpecTrain if
+    predicted. a rate each: PipeMare's order; the rate of a stage is divided by its delay or, if only at first, is
+    undivided again after 60 updates. one machine: at its own best rate and momentum. Rates are a factor of two apart; a
+    remedy with few of them, such as SpecTrain with four, was given those around its best one.
     """
     alone = min(row["loss"] for row in at_best(lambda m, rate: loss_in_slots(run, 1, rate, momentum=m), TRIED[1]))
     for remedy, (how, steps) in REMEDIES.items():

@@ -11,7 +11,7 @@ NAMES = {"GPipe": "gpipe", "1F1B": "1f1b"}
 
 
 def cut(run, machines: int, then: str) -> str:
-    """Return the speed-up of machines that each hold a part of the model, relative to one that holds all of it."""
+    """Return how fast machines that each hold a part of the model are, compared with one that holds all of it."""
     if "nobody waits" in then:
         speed = simulate(lists("pipedream", machines, 1000), COSTS).throughput * (COSTS["F"] + COSTS["B"]) * machines
     elif "as long as" in then:
@@ -55,7 +55,7 @@ def notices(run, model: str) -> str:
 
 
 def held(run, schedule: str, stages: int, chunks: int) -> float:
-    """Return the most micro-batches that the first stage holds at once."""
+    """Return the largest number of micro-batches that the first stage holds at once."""
     return in_flight(lists(NAMES[schedule], stages, chunks))[0]
 
 

@@ -19,7 +19,7 @@ KB = 1024
 
 
 def idle(done):
-    """Return the fraction of all ranks' time that they are idle."""
+    """Return the fraction of time in which a rank is idle, averaged over ranks."""
     busy = done.trace.busy()
     return 1 - float(busy[:, COMPUTE].sum() + busy[:, UPDATE].sum()) / (len(busy) * done.trace.seconds())
 
@@ -259,7 +259,7 @@ HOW = {
 def memory(run):
     """Digits, 48 layers in 4 stages, M micro-batches of 8 samples; the peak of the second stage.
 
-    again: a stage keeps only its inputs, and recomputes the forward before each backward. ms: of a mini-batch.
+    again: a stage keeps only its inputs, and recomputes the forward before each backward. ms: the time of a mini-batch.
     """
     where = {"workers": 4, "depth": 46, **DEEP}
     alone = float(run(algorithm="gpipe", chunks=1, batch=8, **where).peaks()[1, ACTIVATIONS])
@@ -361,8 +361,9 @@ ZOO = {
 def zoo(run):
     """Digits, 96 layers on 4 ranks, a mini-batch in 8 micro-batches; a forward pass f is a third of the work.
 
-    idle: time per rank and mini-batch, on average; micro-batches and copies: the most activations and weights that any
-    rank holds, in units of one micro-batch's and of a quarter of the model; loss: held out, after six mini-batches.
+    idle: the mean idle time of a rank per mini-batch. micro-batches: the most activations that any rank holds, in units
+    of one micro-batch's. copies: the most weights that any rank holds, in units of a quarter of the model. loss: the
+    held-out loss after six mini-batches.
     """
     where = {"workers": 4, "batch": 64, "depth": 94, **DEEP}
     alone = run(**where | {"batch": 8}, algorithm="gpipe", chunks=1).peaks().max(axis=0)

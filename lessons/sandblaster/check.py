@@ -1,7 +1,7 @@
 """Judge the coordinator of this chapter's exercise: the terms of each step's sum, and the cost.
 
-Workers are ours, and label each gradient with its step and portion; the coordinator gets it without the label. So we
-know what has arrived at each step's end, and which w must result.
+The grader's workers label each gradient with its step and portion; the coordinator gets it without the label. So the
+grader knows what has arrived by the end of each step, and which w must result.
 """
 
 import random
@@ -124,9 +124,9 @@ def _textbook(comm, task, s, portions):
 class Handing:
     """A proxy between a coordinator and its workers, and the workers themselves.
 
-    `absent` names the first step that was reported without all of its portions, `wrong` the first that had them but is
-    not their sum; each is "" if there is none. `computed` counts portions, `fetched` counts how often w was sent to a
-    worker in a step, and `seconds` is when the last step was taken.
+    `absent` names the first step that was reported without all of its portions. `wrong` names the first that had all
+    portions, but is not their sum. Each is "" if there is none. `computed` counts portions, `fetched` counts how often
+    w was sent to a worker in a step, and `seconds` is when the last step was taken.
     """
 
     def __init__(self, workers: int, portions: int):

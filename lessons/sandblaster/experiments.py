@@ -43,8 +43,8 @@ def portions_computed(done):
     look=Look("slowed", ("milliseconds",), "shares", kind="bar", log="y", title="milliseconds of a pass"),
 )
 def shares_of_a_batch(run):
-    """Digits, 8 workers, one of them `slowed` times slower; the time of one pass over all images, on a network that
-    takes no time. `work`: portions computed, relative to the portions of the batch.
+    """Digits, 8 workers, one of which takes `slowed` times as long; the time of one pass over all images, on a network
+    that takes no time. `work`: portions computed, relative to the portions of the batch.
 
     A small portion has 23 images here. Its gradient is as long as that of a large one and has to be summed as well, and
     a few images use a processor less efficiently than many. That is what small portions cost even if no worker is slow.
@@ -105,8 +105,8 @@ def shares_of_a_batch(run):
     look=Look("images", ("no backups", "backups"), "slowed", log="xy", title="milliseconds of a pass"),
 )
 def size_of_a_portion(run):
-    """Digits, 8 workers, one of them `slowed` times slower, and portions of 180 images, an equal share, down to 6; the
-    time of one pass over all images, on a network that takes no time.
+    """Digits, 8 workers, one of which takes `slowed` times as long, and portions of 180 images, an equal share, down to
+    6; the time of one pass over all images, on a network that takes no time.
 
     However few images a portion has, its gradient is as long as the model, and has to be summed. A worker whose portion
     another finishes first still completes it, and is late for the next pass, so copies of large portions cost time.

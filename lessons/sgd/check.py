@@ -65,8 +65,8 @@ def check(solution, seed):
 class Bowl:
     """A quadratic with a random rotation and optimum. The solution sees only its gradients.
 
-    The largest curvature is 1 and the smallest 1 / condition. A gradient has noise of this standard deviation along
-    each axis, times its curvature, the same for everyone. `away` is how far off the start is.
+    The largest curvature is 1 and the smallest 1 / condition. Along an axis of curvature h, a gradient has noise of
+    standard deviation h times `noise`, and the distance from the optimum to the start has standard deviation `away`.
     """
 
     def __init__(self, seed: int, condition: float, noise: float = 0.0, away: float = 1.0):

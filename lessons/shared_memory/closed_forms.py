@@ -21,7 +21,9 @@ NUMBERS = LINE // 4  # float32 numbers in a cache line
 
 @dataclass(frozen=True)
 class SparseRows:
-    """Rows of `nonzeros` draws from `features` features, feature v (v + 1)^-skew times as likely as the first."""
+    """Rows of `nonzeros` draws from `features` features. Feature v, counted from 0, is (v + 1)^-skew times as likely as
+    the first.
+    """
 
     features: int
     nonzeros: int = 8

@@ -180,8 +180,8 @@ def nobody_notices(run):
     """Sixteen threads, compared with one on the same 512 samples: how many times as far above its minimum the objective
     ends. Sparse rows have eight of 400 features, and dense ones all of eight features.
 
-    The best rate is the middle one of three, for one thread and for sixteen. On dense rows the noise of single samples
-    dominates there, so only the small rate is shown.
+    The best rate is the middle one of three, for one thread and for sixteen. At that rate the noise of single samples
+    dominates on dense rows, so only the small rate is shown for them.
     """
     for kind, rates in (("sparse", RATES), ("dense", (SMALL,))):
         one = {rate: gap(run, kind, 1, rate) for rate in rates}
@@ -221,10 +221,10 @@ def lost_additions(run):
     gradients are as good as fresh ones.
 
     `descent` is how far all threads together descend, relative to one thread on the same number of samples. Lost
-    additions do not mislead; they are steps not taken: a smaller rate at the full price.
+    additions do not mislead: they are steps not taken, like a smaller rate at the full price.
 
-    How much is lost depends on the simulator: real threads lose cache lines, from a twentieth as much to four times as
-    much. That the loss grows with the threads does not.
+    How much is lost depends on the simulator: real threads lose whole cache lines, and between a twentieth of this and
+    four times as much. In any case, more threads lose more.
     """
     bowl = {"workload": "quadratic", "dimension": 1000, "condition": 1, "points": 512, "precision": "float64"}
     for additions in ("plain", "atomic"):
@@ -294,9 +294,9 @@ def samples_per_write(run):
     """Four threads, rows that mostly share the same few features; samples and time until the objective is within 0.03
     of its minimum, on average over two runs.
 
-    Each at whichever of four rates takes the fewest samples, and so the least time; never the smallest or largest. The
-    simulated clock charges nothing for a coordinate that another core has just written, the very cost that the paper
-    avoids.
+    For each number of samples per write, the rate is the one of four that takes the fewest samples, and so the least
+    time; it is never the smallest or largest. The simulated clock charges nothing for a coordinate that another core
+    has just written, the very cost that the paper avoids.
     """
     rows = []
     for per_write, rates in GATHERING.items():

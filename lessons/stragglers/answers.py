@@ -36,7 +36,9 @@ def saved(run, workers: int, backups: int) -> float:
 
 
 def wasted(run, workers: int) -> float:
-    """Return the percentage of gradients that are computed and dropped: one machine three times as slow, one backup."""
+    """Return the percentage of gradients that are computed and dropped, if one machine is three times as slow and there
+    is one backup.
+    """
     steps = 400
     done = run(
         **BOWL, algorithm="backup", dimension=4, points=256, evaluations=2, learning_rate=0.02, workers=workers,

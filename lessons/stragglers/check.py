@@ -100,8 +100,8 @@ def trainer(comm, task):
 class BackupProbe:
     """A proxy between a server and its cluster that checks each update, which should use `n` gradients.
 
-    `miscounted` names the first update made of other gradients, `misstepped` the first that did not take their mean;
-    each is "" if there is none.
+    `miscounted` names the first update made of other gradients, and `misstepped` the first that did not take their
+    mean. Each is "" if there is none.
     """
 
     def __init__(self, n: int):

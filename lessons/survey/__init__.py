@@ -81,8 +81,8 @@ def markdown(
 ) -> str:  # fmt: skip
     """Return the whole page as Markdown: sources, methods by section, and the table of costs.
 
-    Chapters and figures are linked if there are addresses, numbers of the table to a run that shows them if there is a
-    workbench at the address `workbench`.
+    Chapters and figures are linked if there are addresses. Numbers of the table are linked to a run that shows them if
+    there is a workbench at the address `workbench`.
     """
     parts = ["# The survey, section by section", first_page(address)]
     for source in sources():

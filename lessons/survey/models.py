@@ -68,7 +68,8 @@ class UnequalLayers:
 
     @cached_property
     def numbers_to_sum(self) -> int:
-        """The numbers per sample that tensor parallelism sums: by columns and by rows in turn, as Megatron does.
+        """The numbers per sample that tensor parallelism sums if it splits layers by columns and by rows in turn, as
+        Megatron does.
 
         They are the outputs of every second layer and, on the way back, the inputs of every layer in front of it. The
         first layer passes no gradient on.

@@ -26,7 +26,8 @@ def more_workers(run):
     """Digits, 16 epochs for any number of workers, a meeting every two mini-batches of 16 images.
 
     The images are shared, so each of N workers takes 1/N of the steps, and an average moves only as far as one worker.
-    The filter takes about N blocks to fill. With 16 workers there are 40 blocks; with fewer, its curve would rise, too.
+    BMUF's filter takes about N blocks to fill. With 16 workers there are 40 blocks; with fewer blocks, its curve would
+    rise, too.
     """
     methods = {"model averaging": "model_averaging", "BMUF": "bmuf"}
     for workers in (1, 2, 4, 8, 16):
@@ -74,9 +75,9 @@ def best_rate(run):
 
     Per image, averages move an eighth as far. A larger rate would make up for that if the loss were nowhere steep.
     Block momentum leaves the steps as short as they are and amplifies their mean. At the smallest rates it lags: its
-    filter takes about eight blocks to fill, and there are only 17. Training counts as diverged, and its loss as
-    infinite, if it ends more than twice as high as at a smaller rate: how high depends on the last bit. At a rate of 1
-    one worker diverges under four seeds of five. A point is missing where training diverges under one seed or more.
+    filter takes about eight blocks to fill, and there are only 17. A loss more than twice as high as at a smaller rate
+    counts as infinite, i.e. as diverged, because how high it gets depends on the last bit. At a rate of 1 one worker
+    diverges under four seeds of five. A point is missing where training diverges under one seed or more.
     """
     methods = {
         "one worker": {"algorithm": "sgd", "workers": 1},

@@ -81,8 +81,8 @@ def meeting(run, period):
 def post_local(run):
     """Digits, 16 workers with 16 images each, 200 steps at a large rate; the switch comes after twelve epochs.
 
-    `after 20 steps` is the mean loss of steps 20 to 29. The paper's gain on test images, for batches
-    too large to generalise, is not seen here: these images are learned well by all three.
+    `after 20 steps` is the mean loss of steps 20 to 29. The paper's gain is on test images, with batches so large that
+    models generalise worse. It is not seen here: all three methods learn these images well.
     """
     ways = {"always": {"period": 1}, "seldom": {"period": 64}, "seldom later": {"period": 64, "switch": 12}}
     for meets, values in ways.items():

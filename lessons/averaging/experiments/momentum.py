@@ -98,7 +98,7 @@ def outer_momentum(run):
 
 
 def lowest(rows, outer):
-    """Return the loss at the best inner rate."""
+    """Return the lowest loss over all inner rates, for one outer step."""
     losses = {row["rate"]: row["loss"] for row in rows if row["outer"] == outer}
     return losses[interior(losses)]
 

@@ -31,7 +31,7 @@ NOISY = {
     look=Look("workers", ("loss",), theory=("theory", "bias"), log="x", title="loss of the average"),
 )
 def one_average(run):
-    """A bowl of 400 coordinates, 20 noisy steps of every worker alone, one average at the end.
+    """A bowl of 400 coordinates. Every worker takes 20 noisy steps alone, and the models are averaged once, at the end.
 
     The bias is how far even a worker without noise would still have to go; only more steps help against that. The
     paper's curve, on e-mail spam, has the same shape: going from 1 to 10 machines gains much, from 10 to 100 little.

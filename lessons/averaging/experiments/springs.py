@@ -46,10 +46,10 @@ MEAN = {"AGN": {"algorithm": "agn"}}
 def elastic_period(run):
     """Digits, four replicas of unequal speed, 256 steps of 16 images each; loss of the server's model.
 
-    Each method has the best of several rates at each period. A Downpour push is the sum of all gradients since the last
-    one, taken along a path that ignores the other three: the longer the sums, the smaller the rate has to be. A spring
-    never pulls the centre beyond the replicas. The paper's test error even improves with the period; on these few
-    images it does not.
+    Each method runs at the best of several rates for each period. A Downpour push is the sum of all gradients since the
+    last one, taken along a path that ignores the other three: the longer the sums, the smaller the rate has to be. A
+    spring never pulls the centre beyond the replicas. The paper's test error even improves with the period; on these
+    few images it does not.
     """
     for period in PERIODS:
         for method in VISITORS:

@@ -28,8 +28,8 @@ LATE = {"all are late now and then": ("exponential", 1), "one is always late": (
 def waiting_to_meet(run):
     """Eight workers on a network that takes no time, so only gradients and waiting remain.
 
-    A gradient's time is exponential, or constant but three times as long on one machine. The larger H, the less late
-    the last of eight sums of H exponential times is, relative to H.
+    A gradient's time is exponential, or constant but three times as long on one machine. The larger H, the less the
+    longest of eight sums of H exponential times exceeds their mean, relative to H.
     """
     dice = np.random.default_rng(run.seed)
     for late, (_, slowest) in LATE.items():

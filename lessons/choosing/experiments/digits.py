@@ -32,7 +32,9 @@ RATES = {
 
 
 def to_the_loss(run, strategy, rate=None, **where):
-    """Return (seconds, samples) until the mean loss reaches TARGET, infinite if never, and samples per second."""
+    """Return (seconds, samples, samples per second). The first two count until the mean loss reaches TARGET, and are
+    infinite if it never does.
+    """
     done = run(**{**DIGITS, **SMALL[strategy], "learning_rate": rate or RATES[strategy], **where})
     per_second = done.summary["samples_per_second"]
     seconds = arrival(done)
@@ -149,8 +151,8 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a whole message
 def latency(run):
     """Digits as before, over 10 GbE whose latency grows, each strategy at its own best rate. Means of three runs.
 
-    `formula`: the samples that it needs when the network takes no time, times the seconds per sample of the closed
-    forms.
+    `formula`: the samples that a strategy needs when the network takes no time, times the seconds per sample of its
+    closed form.
     """
     needed = {name: on_average(run, name, network="ideal") for name in TRIED}
     for us in LATENCIES:

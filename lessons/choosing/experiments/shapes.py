@@ -48,7 +48,7 @@ PARTS = {
 def weights_and_work(run):
     """Percentages of the weights and multiplications in parts of three published models, counted from their shapes.
 
-    Data parallelism sends the weights, and hides that behind the work.
+    Data parallelism sends as many numbers as there are weights, and hides the transfer behind the work.
     """
     for part, (model, begins) in PARTS.items():
         layers = published_models.MODELS[model]()
@@ -89,9 +89,9 @@ def weights_and_work(run):
     ),
 )
 def does_it_fit(run):
-    """GB on the fullest of eight V100 with 16 GB that train the largest GPT-2 with Adam, a sequence of 1,024 tokens
-    each, in single precision. States: weights, gradients, and what Adam keeps. Nothing is recomputed in backward.
-    The pipeline holds up to eight micro-batches in flight; the server's own memory is not shown.
+    """Memory in GB on the fullest of eight V100 with 16 GB. They train the largest GPT-2 with Adam in single precision,
+    on a sequence of 1,024 tokens each. States: weights, gradients, and what Adam keeps. Nothing is recomputed in
+    backward. The pipeline holds up to eight micro-batches in flight; the server's own memory is not shown.
     """
     case = CASES[LARGE]
     return [

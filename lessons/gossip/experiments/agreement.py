@@ -142,7 +142,7 @@ def off(rows, **where):
 
 
 def _mixings(way, workers):
-    """Yield the mixing matrix of each step of gossip, or a ring's, which is always the same."""
+    """Yield the mixing matrix, (workers, workers), of each step of gossip or, if `way` is "ring", of the ring."""
     step, s = 0, Gossip(rotate=False)
     while True:
         if way == "ring":

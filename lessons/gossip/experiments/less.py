@@ -87,7 +87,8 @@ def compressed_gossip(run):
     """Eight workers on a ring start from random vectors of 50 numbers and only gossip: there are no gradients.
 
     Two of the three methods send five numbers per message, each with the best of three consensus steps. With the
-    model's largest numbers a whole step works. With the largest differences, steps above 0.4 drive the workers apart.
+    model's largest numbers a consensus step of 1 works. With the largest differences, steps above 0.4 drive the workers
+    apart.
     """
     for sent, tried in CONSENSUS.items():
         distances = [gossip(run, sent, consensus) for consensus in tried]

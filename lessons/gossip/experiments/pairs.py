@@ -14,7 +14,9 @@ BOWL = {
 
 
 def step_time(run, method, late, **values):
-    """Return the time per step of eight workers with an outer step every four, relative to one undisturbed worker."""
+    """Return the time per step of eight workers that take an outer step every four steps, relative to one undisturbed
+    worker.
+    """
     steps = {"algorithm": method, "workers": 8, "steps": 384, "period": 4, "update": "sgd"}
     done = run(**steps, **late, **values, **BOWL).summary["seconds"] / 384
     alone = run(algorithm="sgd", workers=1, steps=10, **BOWL).summary["seconds"] / 10

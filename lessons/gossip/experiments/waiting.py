@@ -145,11 +145,11 @@ ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "lea
 def one_slow_worker(run):
     """Digits on a ring of 8 at rate 0.1, where one worker takes `slowed` times as long for a gradient. The loss of the
     mean and the mean mini-batches per worker are taken at the time that D-PSGD needs for 100 steps without a slow
-    worker. `held up` counts the other workers that have finished fewer than 70 by then.
+    worker. `held up` counts the other workers that have finished fewer than 70 mini-batches by then.
 
     The network takes no time here. In D-PSGD a worker can be ahead of the slow one by one step per hop between them,
-    four at most. In AD-PSGD every second worker asks and the others answer, in this book between two steps. In the
-    authors' version a thread answers, so a slow worker would hold up nobody in either role.
+    four at most. In AD-PSGD every second worker asks and the others answer. In this book they answer between two steps;
+    in the authors' version a thread does, so a slow worker would hold up nobody in either role.
     """
     barrier = {
         times: run(algorithm="dpsgd", steps=100, evaluations=100, slow=f"7:{times}", **ON_A_RING)

@@ -51,7 +51,7 @@ def run(query: str, changes: dict[str, str] | None = None, recorded: dict[str, f
     """Run the experiment that a link describes, with `changes`: setting -> text.
 
     Return what it measured, the frame of its timeline, and that of its loss. If results were `recorded`, the words say
-    how far the run's are from them.
+    how far the run's results are from them.
     """
     from experiments.execution.notes import kernel_notes
     from experiments.execution.run import run

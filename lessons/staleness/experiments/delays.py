@@ -108,10 +108,11 @@ def critical_delay(run):
     look=Look("times", ("critical rate",), "workers", kind="bar"),
 )
 def equal_means(run):
-    """Critical rates on curvature 1, as before, for times that differ from step to step; young: less than N/2 old.
+    """Critical rates on curvature 1, as before, for times that differ from step to step; `young`: the share of
+    gradients less than N/2 updates old.
 
-    In a round robin the whole response to a step comes at once, and too late. Where ages are mixed, young gradients
-    begin to brake before the old ones keep pushing.
+    In a round robin the whole response to a step comes at once, and too late. With mixed ages, young gradients begin to
+    brake while old ones still push.
     """
     for workers in (4, 16):
         seconds = time_of(run, 200, CURVATURES)

@@ -38,11 +38,11 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
     look=Look("rate", ("loss",), "update+warm", log="xy", title="training loss"),
 )
 def warm_adagrad(run):
-    """Digits, 16 replicas with 128 steps of 16 images each; `warm` is how many the first one takes alone.
+    """Digits, 16 replicas with 128 steps of 16 images each; `warm`: how many pushes the first one makes alone.
 
-    Early gradients are the longest, and sixteen stale ones at once go far astray. Adagrad begins with steps of the
-    length of the rate in every weight and shortens them as gradients add up, most where they are large. In the paper it
-    allowed ten times the rate, which does not show on so small a network.
+    Early gradients are the longest, and sixteen stale ones at once go far astray. Adagrad's first step changes every
+    weight by the rate. Its steps get shorter as gradients add up, most where these are large. In the paper it allowed
+    ten times the rate, which does not show on so small a network.
     """
     for update in ("sgd", "adagrad"):
         for rate in BOLDER:

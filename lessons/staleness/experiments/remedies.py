@@ -63,7 +63,7 @@ def compensated(run):
 
     lam 0 is asynchronous SGD. Well below that rate there is nothing to gain here. The mean gradient of 16 images is
     short, and so is its square, which approximates the curvature: the constant lam has to be larger than the paper's
-    0.04. Worse than guessing counts as guessing. `no delay` is one worker.
+    0.04. A loss above that of guessing counts as that of guessing. `no delay` is one worker.
     """
     yield {"form": "no delay", "lam": 0, "loss": _median_loss(run, algorithm="sgd", workers=1, steps=768)}
     for form in FORMS:
