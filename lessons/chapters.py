@@ -1,16 +1,15 @@
 """A chapter is a folder with these files.
 
-chapter.toml what it requires of a reader, and its objectives (lessons.front_matter)
+chapter.toml     what it requires of a reader, and its objectives (lessons.front_matter)
 text.md          the text; its first line is the title (lessons.markup: live numbers, figures and code in it)
-
 experiments.py   the figures (lessons.figure); if there are many, a folder experiments/ with a file for each group
 golden.json      recorded results of figures and quiz items (lessons.golden)
 quiz.toml        the questions (lessons.quiz); answers.py computes the answers
 exercise.py      one function to write: the template works, but not well enough
 check.py         how solutions are judged (lessons.grading.grader)
-solution.py a solution with all marks; levels are cut from it (lessons.grading.levels)
+solution.py      a solution with all marks; levels are cut from it (lessons.grading.levels)
 exercise.toml    hints and levels (lessons.grading.sheet)
-lab.md           a sheet for 45 minutes with a class
+lab.md           a sheet for 45 minutes with a class (lessons.instructor.sheet); lab.py has its assignments
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class Chapter:
     def minutes(self) -> int:
         """The minutes it takes to read the text without its folds.
 
-        A minute is 200 words; each figure, question, piece of code or animation adds one more.
+        A minute is 200 words. Each figure, piece of code or animation adds one, and each prediction three.
         """
         return _minutes(folds.path(self.text())) if self.has_text else len(self.figures_on_page)
 

@@ -16,7 +16,7 @@ FORMULA = re.compile("((?:^|[;,|])\\s*)(?=[=+\\-@\uff1d\uff0b\uff0d\uff20])")  #
 
 
 def visible(text: str) -> str:
-    """Return text with every control character replaced by INSTEAD."""
+    """Return text with control characters, except newlines and tabs, and direction marks replaced by INSTEAD."""
     return OBEYED.sub(INSTEAD, text.replace("\r\n", "\n"))
 
 

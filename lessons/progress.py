@@ -124,7 +124,7 @@ EMPTY = ReaderProgress()
 
 
 def digest(text: str) -> str:
-    """Return a digest that identifies a text."""
+    """Return the SHA-256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 

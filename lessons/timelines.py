@@ -40,7 +40,7 @@ def make_frame(block: Timeline) -> bytes:
 
 
 def write(folder: Path, blocks: list[Timeline]) -> None:
-    """Run the experiments of all timelines and write the file, if there are any.
+    """Run the experiments of all timelines and write the file, or remove it if there are none.
 
     Raise ValueError if one is too long for a text.
     """

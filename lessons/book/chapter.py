@@ -50,7 +50,8 @@ def address(chapter: str, anchor: str) -> str:
 
 
 def values(chapter: Chapter, workbench: str, live: bool = False) -> dict[str, Any]:
-    """Return what the chapter template needs; links lead to the address `workbench`, or nowhere if it is "".
+    """Return what the chapter template needs. `workbench` is the address of the workbench, "" for a page without links
+    to it.
 
     Pages that are `live` can compute runs (lessons/live).
     """
@@ -95,7 +96,7 @@ def blocks(chapter: Chapter) -> list[markup.Block]:
 
 
 def _facts(chapter: Chapter) -> list[str]:
-    """Return a short summary, in HTML, of what a chapter requires of a reader."""
+    """Return what a chapter requires of a reader, as short phrases in HTML."""
     before = [f"[{lessons.chapter(name).title()}]({address(name, '')})" for name in chapter.front.prerequisites]
     needs = [*before, *chapter.front.background]
     return [*entry(chapter).facts, *([markdown.inline(f"needs {', '.join(needs)}")] if needs else [])]

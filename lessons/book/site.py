@@ -87,7 +87,7 @@ def build(out: Path, workbench: str = "", pyodide: dict[str, bytes] | None = Non
 
 
 def _texts(workbench: str) -> dict[str, str]:
-    """Return the pages other than chapters, in Markdown."""
+    """Return the Markdown of the survey, the notation, the glossary and the bibliography, by page."""
     letters = (
         f"# Notation\n\nA letter has one meaning in all chapters, unless a row says otherwise.\n\n{notation.table()}"
     )

@@ -2,12 +2,12 @@
 
 A mutant is an entry of mutants.toml:
 
-    chapter the chapter that explains the background
+    chapter                 the chapter that explains the background
     module, old, new        the text to replace, which occurs once in the module, and its replacement
     at                      texts of the lines that are the right answer; each occurs once in the listing
     shown                   functions and classes of the module in the listing; by default all roles
     experiment              flat values, without the seed
-    shows, factor           a figure of the run, and the smallest factor by which it differs
+    shows, factor           a figure of the run, and the smallest factor by which the mutant changes it
     curves                  quantities to plot next to the loss
     mechanism, distractors  keys of the file's table `mechanism`
     look, why               what to look at; the explanation

@@ -408,12 +408,12 @@ def losses_by_rate(run, rates, **values):
 
 
 def best(rows, code):
-    """Return the rate with the lowest loss."""
+    """Return a code's rate with the lowest loss. Raise ValueError if it is the smallest or largest one."""
     return interior({row["rate"]: row["loss"] for row in rows if row["code"] == code})
 
 
 def lowest(rows, code):
-    """Return the loss at the best rate."""
+    """Return a code's loss at its best rate."""
     return value(rows, "loss", code=code, rate=best(rows, code))
 
 

@@ -192,7 +192,7 @@ class Attempt:
     def run(self, worker: Callable[[Any, Any, Any], Any], beside: Run | None = None, **values: Any) -> Run:
         """Return the Run of the experiment with these flat values and `worker` in place of the algorithm's own.
 
-        Its timeline is kept for the report, even if the run fails, next to that of `beside`, the textbook's run.
+        With `beside`, the textbook's run, the timelines of both are kept for the report, even if this run fails.
         """
         experiment = Experiment.of(values)
         self.solution.quota = Quota()

@@ -76,7 +76,7 @@ def level_of(source: str) -> int | None:
 
 
 def is_start_file(sheet: Sheet, source: str) -> bool:
-    """Return whether a file is an unchanged start file, ignoring comments and layout."""
+    """Return whether a file is an unchanged start file, ignoring its docstring, comments and layout."""
     given = (sheet.source, *(template(sheet, level) for level in LEVELS if sheet.notes))
     return _program(source) in map(_program, given)
 
@@ -117,7 +117,9 @@ def check(sheet: Sheet) -> Any:
 
 
 def _answer(question: dict[str, Any], done: Any) -> float:
-    """Return the run's answer: a value of its summary, or the last value of a measured quantity, divided by `per`."""
+    """Return the answer: a value from the summary of a schedule or of the run, or the last value of a quantity measured
+    in the run. Values of the run are divided by `per`.
+    """
     if "schedule" in question:
         from experiments.study.schedules import Plan, study
 

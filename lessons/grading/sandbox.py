@@ -62,7 +62,8 @@ def limit(cpu: int, memory: int) -> None:
 def confine(readable: Iterable[str] | None, listed: Iterable[str] = ()) -> dict[str, str]:
     """Confine this process permanently, and return the mechanism that protects each item of ALL, if there is one.
 
-    Afterwards only files below `readable` can be read, and only names below `listed`; None if bubblewrap enforces this.
+    Afterwards only files below `readable` can be read, and only names below `listed`. `readable` is None if bubblewrap
+    enforces this.
     """
     holds = {LIMITS: "rlimit"} | ({FILES: "bubblewrap"} if readable is None else {})
     if sys.platform == "linux" and platform.machine() in (X86[0], ARM[0]):

@@ -84,7 +84,9 @@ def _decode(value: Any, body: bytearray) -> Any:
 
 
 def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, BODY)) -> Any:
-    """Return the value of the next frame from `receive`. Raise EOFError at the end, ValueError if it is too long."""
+    """Return the value of the next frame from `receive`. Raise EOFError at the end, ValueError if the frame is too long
+    or malformed.
+    """
 
     def exactly(count: int) -> bytearray:
         whole = bytearray(count)

@@ -16,7 +16,7 @@ Timeline = dict[str, Any]
 
 
 def plain(trace: Trace) -> Timeline:
-    """Return the beginning of a trace, at most MOST spans."""
+    """Return the beginning of a trace, with at most MOST spans and MOST messages."""
     starts = trace.spans["start"]
     until = float(np.partition(starts, MOST)[MOST]) if len(starts) > MOST else np.inf
     sent = np.sort(trace.messages["sent"])

@@ -55,7 +55,9 @@ class HandIn:
 
 
 def collect(place: Path, chapter: str) -> list[HandIn]:
-    """Return the hand-ins of an exercise in a folder or a zip, by student. Raise ValueError if there are none."""
+    """Return the hand-ins of an exercise in a folder or a zip, by student. Raise ValueError if there are none, or too
+    many.
+    """
     files, read = {}, 0
     for path, content in _zipped(place) if place.is_file() else _in_folder(place):
         files[path] = content
@@ -158,7 +160,8 @@ def _hand_in(name: str, files: dict[PurePosixPath, bytes | None], chapter: str) 
 
 
 def _in_folder(folder: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
-    """Yield (path, content) of each file. The content is None if the file is not graded or is a link.
+    """Yield (path, content) of each file, and (path / FOLDER, None) for each folder. The content is None if the file is
+    not graded, too large, unreadable, or a link.
 
     A link may lead anywhere.
     """

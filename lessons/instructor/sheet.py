@@ -37,7 +37,7 @@ LABELS = {"learns": "does it learn?", "steps": "steps of a worker"}
 
 
 def sheet(chapter: Chapter, base: str = APP) -> str:
-    """Return the instructors' lab sheet, in Markdown, with expected results; "" if the chapter has none.
+    """Return the instructors' sheet of a chapter that has a lab, in Markdown, with expected results.
 
     `base` is the address of the workbench. Raise ValueError if a mark is invalid.
     """

@@ -406,7 +406,7 @@ def steps_of_matrices(run):
 
 
 def _measure_matrices(lengths, comm, task, s):
-    """Append each matrix's relative steps with SGD and with Adam, whose first step is the sign of the gradient."""
+    """Append to `lengths` each matrix's relative steps with SGD and with Adam, whose first step is sign(g)."""
     w = task.start()
     for _ in task.steps():
         g = task.gradient(w)[1]
@@ -569,7 +569,7 @@ def _from_epoch_11(rows, schedule):
 
 
 def at_the_same_rate(run, batch, base_batch=None):
-    """Return the training loss of each step of 20 epochs with this batch, and the rate scaled by batch / base_batch."""
+    """Return the training loss of each step of 20 epochs with this batch, at a rate scaled by batch / base_batch."""
     rated = {"batch": batch, "base_batch": base_batch or batch}
     return run(**NESTEROV, **AT_ONCE, **rated, epochs=20, evaluations=2).losses["loss"]
 

@@ -3,7 +3,8 @@
     distribution.py  Python for WebAssembly: Pyodide and NumPy, one release, checked by hash
     bytecode.py      what a browser need not compile, if there is a Python 3.12
     archive.py       Python, NumPy and Lockstep's sources, compressed, as scripts that a page on a disk may load
-    tries.py         the settings of *Try it here*, below a timeline
+    tries.py         the settings of *Try it here*, below a timeline or a figure
+    fields.py        each of these settings as a field of a form
     python/          what runs in the browser only: engine.py, which answers the page, and a small pydantic
     browser/         JavaScript: client.js and worker.js, which compute; the others, which ask
 

@@ -52,7 +52,7 @@ LOW, MOST = 0.5, 400  # the loss to reach, and the mini-batches it may take
 def to_a_loss(run, method, rate, momentum, clock):
     """Return the (mini-batches, seconds) that four stages take to reach LOW; infinite beyond MOST mini-batches.
 
-    Where weights are computed in slots, `clock` says how long that many mini-batches take.
+    Where weights are computed in slots, `clock` converts mini-batches to seconds.
     """
     if method in IN_SLOTS:
         steps = _steps_in_slots(run.seed, *IN_SLOTS[method], rate, momentum)

@@ -250,7 +250,9 @@ def whose(run):
 
 
 def distances(run, stages, steps, after=5, **how):
-    """Return how far updates are from the gradient at PLACES and halfway between, averaged from update `after` on."""
+    """Return how far updates are from the gradient at PLACES and halfway between, as fractions of its length, averaged
+    from update `after` on.
+    """
     workload, far = workloads.find("digits").build(digits.Settings(**PLAIN), np.dtype("float64")), []
     for one in list(updates(workload, stages, 0.05, steps=steps, batch=32, seed=run.seed, **how))[after:]:
         gradients = (workload.gradient(w, one.samples)[1] for w in (one.met, one.newest, (one.met + one.newest) / 2))

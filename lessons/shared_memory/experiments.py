@@ -16,7 +16,9 @@ ROWS = {"workload": "sparse", "nonzeros": 8, "evaluations": 2, "epochs": 1, "ste
 
 
 def shares(done):
-    """Return the fraction of written coordinates that another thread wrote after the read, and the fraction lost."""
+    """Return {"conflicts": the fraction of written coordinates that another thread wrote after the read, "lost": the
+    fraction that was lost}.
+    """
     return {name: float(done.measurements(name)["value"].mean()) for name in ("conflicts", "lost")}
 
 
@@ -320,7 +322,9 @@ def gather(run, per_write, rate, seed):
 
 
 def samples_until_near(done):
-    """Return how many samples it takes until the gap is NEAR, interpolated in its logarithm, or infinity."""
+    """Return how many samples it takes until the gap falls to NEAR, interpolated in its logarithm; infinite if it never
+    does.
+    """
     gap, samples = np.log(done.evaluations["loss"] / NEAR), done.evaluations["samples"]
     near = np.flatnonzero(gap <= 0)
     if not len(near):

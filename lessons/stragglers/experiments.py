@@ -196,7 +196,7 @@ MORE_CLUSTERS = {
 
 
 def to_a_tenth(run, cluster, backups, machines=16):
-    """Return (steps, seconds) until the loss is a tenth, without waiting for `backups` of the machines."""
+    """Return (steps, seconds) until the loss is a tenth of what it was, without waiting for `backups` machines."""
     jitter, *slowed = (CLUSTERS | MORE_CLUSTERS)[cluster]
     share = (machines - backups) / machines
     done = run(

@@ -49,5 +49,5 @@ def at_best(run, rates, **values):
 
 
 def lately(done, quantity) -> float:
-    """Return the median of the last five evaluations."""
+    """Return the median of a quantity over the last five evaluations."""
     return float(np.median(done.evaluations[quantity][-5:]))

@@ -82,7 +82,7 @@ def alignment(run):
 def angle(run, steps, direct, hidden=True):
     """Return the angle between a step and the gradient after this many steps, averaged over three steps, in degrees.
 
-    The weights are those of the two hidden layers or, if not `hidden`, those of the last layer.
+    Only the weights of the two hidden layers count or, if not `hidden`, those of the last layer.
     """
     digits = workloads.find("digits")
     workload = digits.build(digits.Settings(**TWO_HIDDEN), np.dtype("float64"))

@@ -50,8 +50,8 @@ def bounded_staleness(run):
 
 
 def until_it_reads(run, times, bound):
-    """Return (seconds, gradients) until the held-out loss is below 0.4, and the share of waiting; mean of two seeds of
-    SSP.
+    """Return (seconds, gradients, share of waiting) of SSP, each as a mean of two seeds. The first two count until the
+    held-out loss is below 0.4.
     """
     where = {"jitter": TIMES[times], "slow": slow(8), "steps": 80, "evaluations": 80, **READER}
     both = [run(algorithm="ssp", bound=bound, workers=8, learning_rate=1.0, seed=seed, **where) for seed in (0, 1)]
@@ -59,8 +59,8 @@ def until_it_reads(run, times, bound):
 
 
 def _reached(done):
-    """Return (seconds, gradients) until the held-out loss is below 0.4, infinite if it never is, and the share of
-    waiting.
+    """Return (seconds, gradients, share of waiting). The first two count until the held-out loss is below 0.4, and are
+    infinite if it never is.
     """
     tried, busy = done.evaluations, done.trace.busy()[1:].sum(axis=0)
     waiting = busy[WAIT] / busy.sum()
