@@ -268,9 +268,9 @@ def threshold(run):
 def momentum_correction(run):
     """Deep gradient compression with momentum before the exchange, as in the paper, or after it, in the update.
 
-    200 steps of 4 workers, rate 0.05, momentum 0.9. What is sent late then gets momentum from the step at which it
-    arrives, not from the one at which it was due. Factor masking, the paper's other remedy, is on; it does not help on
-    a problem this small.
+    200 steps of 4 workers, rate 0.05, momentum 0.9. With momentum in the update, what is sent late gets it from the
+    step at which it arrives, not from the one at which it was due. Factor masking, the paper's other remedy, is on; it
+    does not help on a problem this small.
     """
     method = {"learning_rate": 0.05, "batch": 16, "steps": 200, "evaluations": 1}
     outside = {"update": "momentum", "momentum": 0.9}
@@ -440,7 +440,8 @@ def lowest(rows, code):
     look=Look("rate", ("loss",), "code", log="xy", title="training loss"),
 )
 def sign_rates(run):
-    """The same steps at each codec's own rates, a factor of two apart around its best, and the vote at SGD's, too.
+    """The same steps at each codec's own rates, a factor of two apart around its best; the vote also runs at 0.8, one
+    of SGD's rates.
 
     A majority vote moves every number by the full rate, whatever its gradient. With scales, no number moves farther in
     a step than the rate times its layer's mean absolute gradient.

@@ -247,10 +247,10 @@ def four_speeds(run):
     """Digits, four workers in four places, 300 s, periods of 16 steps, each at its own best inner rate; the line
     carries the model in 4 s.
 
-    A step takes 0.58, 0.75, 1.51 and 3.33 s, or equally long on all four workers, with the same total speed. After 100
-    s, the slowest but one crashes for good. `images` counts the images whose gradients were computed. DiLoCo takes as
-    many whole rounds as end closest to 300 s. With a budget in seconds its workers would have to agree in every step
-    whether to stop, so none could run ahead of the slowest.
+    A step takes 0.58, 0.75, 1.51 and 3.33 s or, if the four are alike, equally long, with the same total speed. In the
+    last cluster, the slowest but one crashes for good after 100 s. `images` counts the images whose gradients were
+    computed. DiLoCo takes as many whole rounds as end closest to 300 s. With a budget in seconds its workers would have
+    to agree in every step whether to stop, so none could run ahead of the slowest.
     """
     for cluster in CLUSTERS:
         for method in METHODS:
@@ -354,7 +354,7 @@ def in_chaos(run, method):
 def few_or_seldom(run):
     """Digits, four workers, 256 steps with Adam, each row at its own best rate.
 
-    `share` is the share of the parameters that a worker sends per step on average: that many, drawn anew, in every
+    `share` is the share of the parameters that a worker sends per step on average: that many, drawn at random, in every
     step, or all of them every 1/share steps. At the end there is one average in either case.
     """
     for period in (4, 32, 256):

@@ -519,9 +519,9 @@ def who_learns_first(run):
 def replicas(run):
     """A VGG in miniature: two convolutions that are most of the work, two dense layers that are most of the weights.
 
-    2-1: two machines take turns with the convolutions and sum their few weights; the third has the dense layers. plan:
-    what PipeDream's dynamic program (the form of 2018) computes from the layers' times and sizes for three machines;
-    planned: the speed-up it expects. Bandwidth in bytes per second, no latency.
+    2-1: two machines take turns with the convolutions and sum the gradients of their few weights; the third has the
+    dense layers. plan: what PipeDream's dynamic program (the form of 2018) computes from the layers' times and sizes
+    for three machines; planned: the speed-up it expects. Bandwidth in bytes per second, no latency.
     """
     cnn = {"model": "cnn", "channels": 8}
     where = {"network": "ideal", "latency": 0.0, "device": "40e9:1e15:0", "batch": 8, "evaluations": 1, **cnn}

@@ -244,8 +244,8 @@ def what_is_lost(run):
 def remembered_steps(run):
     """Digits, 4 workers, 40 steps from the same start; f is the loss on all training images. 10 Gb Ethernet.
 
-    `commands`: what the coordinator sends its shard in a step. A dot product needs an answer, and the coordinator waits
-    for each. With a model this small, that is most of the time.
+    `commands`: how many messages the coordinator sends its shard in a step. A dot product needs an answer, and the
+    coordinator waits for each. With a model this small, that is most of the time.
     """
     for memory in (0, 3, 10):
         done = run(**LBFGS, workers=4, memory=memory, steps=41, hidden="32", evaluations=1, backups=False)

@@ -465,7 +465,7 @@ METHODS = {
 def rare_features(run):
     """Logistic regression on rows with 16 of 1,000 features, two passes in batches of four. Either all features are
     equally frequent, or their frequencies differ as those of words do: the tenth is a tenth as frequent as the first.
-    Each rule has the best of four or five rates, a factor of two apart, for either data set.
+    Each rule has the best of four or five rates, a factor of two apart, for each data set.
     """
     for features, skew in SKEWS.items():
         for rule, (algorithm, values, rates) in METHODS.items():

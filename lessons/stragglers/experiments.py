@@ -94,7 +94,7 @@ def waiting_for_everybody(run):
     """Synchronous SGD over a server, on a network that takes no time, so that only computing does.
 
     A step is measured in units of one gradient; the speed-up is the number of gradients that arrive in that time. All
-    laws have a mean of 1: the cost comes not from how slow workers are, but from how much they vary.
+    laws have a mean of 1: the cost depends not on how slow workers are, but on how much they vary.
     """
     for law, slowest in LAWS.items():
         for workers in (2, 8, 32):
