@@ -162,8 +162,8 @@ class Chapter:
         only: Collection[str] | None = None,
         imap: Callable[[Callable, Iterable], Iterable] | None = None,
     ) -> Golden:
-        """Compute the results of figures and quiz items, and return them as a golden file's. Call `log` with the name
-        of each.
+        """Compute and return the results of figures and quiz items, for a golden file. Call `log` with the name of
+        each.
 
         They run in this process or, for figures, through `imap`, which may call a function in other processes.
 

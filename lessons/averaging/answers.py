@@ -40,9 +40,7 @@ def share(run, workers: int, work: str) -> str:
 
 
 def gain(run, keep: float) -> float:
-    """Return how many times as far as plain averaging block momentum gets if it keeps the fraction `keep` of its last
-    step.
-    """
+    """Return how far block momentum gets if it keeps a part `keep` of its last step, relative to plain averaging."""
     return momentum.gain(run, form="classical", block_momentum=keep)
 
 

@@ -17,7 +17,7 @@ from lessons.references import figure_anchor
 
 @dataclass
 class PageData:
-    """The data that figures add to their page, and the address `workbench` that its links lead to, "" for none."""
+    """The data that figures add to their page. `workbench` is the address that its links lead to, "" for no links."""
 
     workbench: str
     live: bool = False

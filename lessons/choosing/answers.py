@@ -45,13 +45,13 @@ def faster(run, strategy: str) -> str:
 
 
 def states(run, ranks: int, stage: int) -> float:
-    """Return how many gigabytes the states of the largest GPT-2 take on a rank."""
+    """Return how many gigabytes of states a rank holds for the largest GPT-2, under this stage of ZeRO."""
     parameters = sum(layer.parameters for layer in published_models.gpt2_xl())
     return zero_memory.nbytes(parameters, ranks, stage, zero_memory.RECIPES["float32 Adam"]) / 1e9
 
 
 def samples(run, method: str) -> float:
-    """Return how many times as many samples eight workers need as one machine."""
+    """Return the samples that eight workers need until the loss is reached, relative to one machine."""
     name = "local SGD, 16" if "16" in method else "doubling"
     return on_average(run, name, network="ideal")[1] / on_average(run, "one machine", network="ideal")[1]
 

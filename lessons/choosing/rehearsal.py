@@ -58,7 +58,7 @@ def spend(seconds: float) -> None:
 
 
 def vector(c: Case, nbytes: float) -> np.ndarray:
-    """Return an array that represents this many bytes."""
+    """Return an array that represents this many bytes, and is shorter by the factor `c.shrink`."""
     return np.zeros(max(1, round(nbytes / FLOAT32 / c.shrink)), np.float32)
 
 

@@ -1,7 +1,8 @@
 """Eight strategies in closed form: seconds per step and bytes per rank, for a published model on N equal ranks.
 
-b samples per rank and step, t seconds to compute them, n bytes of weights, alpha and beta of the network; ring(n) is an
-all-reduce. A step is the N b samples that one step of data parallelism takes, so that steps are comparable:
+Here b is the samples per rank and step, t the seconds to compute them, n the bytes of weights, alpha and beta the
+network's seconds per message and per byte, and ring(n) the seconds of an all-reduce. A step is the N b samples that one
+step of data parallelism takes, so that steps are comparable:
 
     one machine     N t                                        b samples at a time
     all-reduce      t + ring(n)
@@ -10,7 +11,7 @@ all-reduce. A step is the N b samples that one step of data parallelism takes, s
     local SGD       t + ring(n) / 16                           a meeting every 16 steps
     1F1B            (N - 1) slowest + all stages + 2 (N - 1) links, N micro-batches of b
     tensor          t + N rings for each sum of each layer     b samples at a time
-    ZeRO-3 t + three times (N - 1) (alpha + n beta / N), layer by layer, nothing fetched in advance
+    ZeRO-3          t + three times (N - 1) (alpha + n beta / N), layer by layer, nothing fetched in advance
 
 Rank memory counts weights, gradients, the state of the update rule (momentum for images, Adam for text) and what
 backward needs.

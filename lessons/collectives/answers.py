@@ -16,14 +16,12 @@ def door(run, workers: int) -> float:
 
 
 def least(run, few: int, many: int) -> float:
-    """Return by what percentage the least that a rank must send grows from `few` to `many` ranks."""
+    """Return by what percentage the minimum that a rank must send grows from `few` to `many` ranks."""
     return 100 * (collective_costs.share(many) / collective_costs.share(few) - 1)
 
 
 def small(run, ranks: int) -> float:
-    """Return how many times as long an all-reduce of 4 kB takes around a ring of this many ranks as around a ring of
-    eight.
-    """
+    """Return the time of a 4-kB all-reduce around a ring of this many ranks, relative to a ring of eight."""
     return took(all_reduce, ranks, experiments.SMALL) / took(all_reduce, 8, experiments.SMALL)
 
 

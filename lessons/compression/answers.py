@@ -76,7 +76,9 @@ def best_rate(run, code: str = "none") -> float:
 
 
 def pays(run, bandwidth: float, codec: str) -> str:
-    """Return how many times as fast a codec makes a step of eight workers, as in the figure `when_it_pays`."""
+    """Return how a codec changes the speed of a step of eight workers, as in the figure `when_it_pays`: it is "slower",
+    or a "little", "twice" or "much" faster.
+    """
     name = "bf16" if "bf16" in codec else "power_sgd"
     plain, coded = (
         run(

@@ -27,7 +27,7 @@ def batches(run, modules: int) -> float:
 
 
 def replayed(run, modules: int) -> float:
-    """Return how many times as much a step of features replay computes as one of SGD, with equal modules.
+    """Return how much a step of features replay computes, relative to a step of SGD, with equal modules.
 
     A backward pass costs two forward passes; the last module repeats none.
     """
@@ -35,9 +35,7 @@ def replayed(run, modules: int) -> float:
 
 
 def edge(run, modules: int) -> float:
-    """Return how many times as large a step may be with fresh errors as with the late errors of the first of this many
-    modules.
-    """
+    """Return the largest step with fresh errors, relative to that with the late errors of the first module."""
     return largest_rate(0) / largest_rate(modules - 1)
 
 
@@ -79,7 +77,7 @@ def _end(run, method, spirals=False):
 
 
 def cnn(run, method: str) -> str:
-    """Return how many points of accuracy a method is below back-propagation on a CNN."""
+    """Return how a method's accuracy on a CNN compares with that of back-propagation: "alike", "below" or "lost"."""
     name = "random errors" if "random" in method else "own loss"
     found = []
     for one in (name, "back-propagation"):

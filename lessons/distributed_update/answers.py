@@ -27,7 +27,7 @@ def wire(run, ranks: int, gathered: str) -> str:
 
 
 def less(run, stored: str, ranks: int) -> float:
-    """Return how many times as much an unsharded rank holds as a rank of ZeRO-1, not counting activations."""
+    """Return how much an unsharded rank holds, relative to a rank of ZeRO-1, not counting activations."""
     recipe = RECIPES["float32 Adam" if stored.startswith("single") else "mixed Adam"]
     return nbytes(1, ranks, 0, recipe) / nbytes(1, ranks, 1, recipe)
 
@@ -93,7 +93,7 @@ def mean_of_means(run, few: int, many: int) -> float:
 
 
 def gain(run, gradient: int, exchange: int, accumulate: int) -> float:
-    """Return how many times as fast mini-batches are processed if several share one exchange."""
+    """Return the factor by which mini-batches are processed faster if several share one exchange."""
     return (gradient + exchange) / (gradient + exchange / accumulate)
 
 

@@ -209,8 +209,8 @@ class Attempt:
         return done
 
     def peak_memory(self) -> float | None:
-        """Return the solution's peak memory in bytes, without the interpreter's. None if it cannot be measured;
-        infinity if the process ended before it was measured.
+        """Return the solution's peak memory in bytes, without the interpreter's; None if it cannot be measured, and
+        infinity if the process ended before it was.
         """
         return self.footprint.peak() if self.footprint else None
 

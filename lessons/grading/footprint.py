@@ -32,7 +32,7 @@ class Footprint:
         return now
 
     def peak(self) -> float | None:
-        """Return the peak so far, in bytes. None where it cannot be measured, infinity if the process has ended."""
+        """Return the peak so far, in bytes; None where it cannot be measured, and infinity if the process has ended."""
         if not self._before:
             return None
         now = self.look()

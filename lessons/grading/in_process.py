@@ -60,7 +60,7 @@ class InProcess(Attempt):
 
 
 def _copy(value: Any) -> Any:
-    """Return a plain value as its receiver gets it."""
+    """Return a copy of a plain value, packed and unpacked as on the channel to another process."""
     frame = b"".join(pack(value))
     at = 0
 

@@ -63,7 +63,7 @@ def gain(run, critical: int, batch: int) -> float:
 
 
 def fewer(run, critical: int, batch: int) -> float:
-    """Return how many times as many steps a batch needs as one that is four times as large."""
+    """Return how many steps a batch needs, relative to a batch that is four times as large."""
     return (1 + critical / batch) / (1 + critical / (4 * batch))
 
 
@@ -75,7 +75,9 @@ def updates(run, milestones: str) -> float:
 
 
 def rescaled(run, factor: int, rule: str) -> float:
-    """Return how many times as long the first step is if `factor` multiplies the weights and divides their gradient."""
+    """Return the length of the first step if `factor` multiplies the weights and divides their gradient, relative to
+    the length without it.
+    """
     w, g = np.random.default_rng(0).normal(size=(2, 100))
     step = FIRST_STEPS[rule]
     return float(np.linalg.norm(step(factor * w, g / factor)) / np.linalg.norm(step(w, g)))

@@ -34,7 +34,7 @@ def least_overlap(run, seconds: int, fragments: int) -> float:
 
 
 def images(run, speeds: str) -> float:
-    """Return how many times as many images workers of these speeds process without a barrier as with a barrier."""
+    """Return how many images workers of these speeds process without a barrier, relative to the number with one."""
     each = [float(one) for one in speeds.replace(" and ", ", ").split(", ")]
     return sum(max(each) / one for one in each) / len(each)
 
@@ -68,7 +68,7 @@ def missed(run, every: int, steps: int) -> float:
 
 
 def pairs(run, places: int) -> float:
-    """Return how many times as long a sum around a ring takes as an exchange in pairs."""
+    """Return how long a sum around a ring takes, relative to an exchange in pairs."""
     return exchange_seconds(run, "sum of all", places) / exchange_seconds(run, "in pairs", places)
 
 

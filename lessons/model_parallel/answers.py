@@ -98,7 +98,7 @@ def between_nodes(run, millions: int, where: str) -> float:
 
 
 def last_piece(run, ranks: int, pieces: str) -> float:
-    """Return how many times as long the busiest rank attends as the average rank."""
+    """Return how much attention the busiest rank computes, relative to the average rank."""
     positions = "consecutive" if "consecutive" in pieces else "zigzag"
     seen = [sum(indices_of(pieces_of(rank, ranks, 2 * ranks * 64, positions)) + 0.5) for rank in range(ranks)]
     return float(max(seen) / np.mean(seen))

@@ -9,7 +9,7 @@ PASSES = 10, 20  # ms of a forward and of a backward pass
 
 
 def most(run, sum: int) -> float:
-    """Return how many times as fast a step becomes at most if `sum` ms of all-reduce overlap with the backward pass."""
+    """Return the largest speed-up of a step if `sum` ms of all-reduce overlap with the backward pass."""
     forward, backward = PASSES
     return (forward + backward + sum) / (forward + max(backward, sum))
 

@@ -86,7 +86,7 @@ class BucketCase:
         return run(Experiment.of(self.values()), worker_override=self.worker(buckets))
 
     def seconds(self, buckets: Plan) -> float:
-        """Return the time of a step with this plan."""
+        """Return the seconds of a step with this plan."""
         return self.run(buckets).summary["seconds"] / STEPS
 
     @property

@@ -129,7 +129,7 @@ def never_empty(run):
 
 
 def _gain(rows, stages):
-    """Return how many times as fast a pipeline is if it is never emptied as it is with GPipe."""
+    """Return the speed of a pipeline that is never emptied, relative to GPipe."""
     streams, flushed = (value(rows, "speed-up", stages=stages, pipeline=p) for p in ("never emptied", "GPipe"))
     return streams / flushed
 
@@ -436,7 +436,7 @@ def _best(rows, method, **where):
 
 
 def _faster(rows, **where):
-    """Return how many times as fast GPipe is as stashing, each at the best of the matching rates and momenta."""
+    """Return the speed of GPipe relative to stashing, each at the best of the matching rates and momenta."""
     return _best(rows, "stash", **where)["seconds"] / _best(rows, "GPipe", **where)["seconds"]
 
 

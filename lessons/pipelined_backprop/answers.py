@@ -32,7 +32,7 @@ def deeper(run, stages: int, rates: str) -> str:
 
 
 def edge(run, stages: int) -> float:
-    """Return how many times as large a rate a fresh gradient tolerates as the late gradient of the first stage."""
+    """Return the largest rate that a fresh gradient tolerates, relative to the late gradient of the first stage."""
     return largest_rate(0) / largest_rate(2 * (stages - 1))
 
 

@@ -33,10 +33,11 @@ def updates(
     workload, stages: int, rate: float | Sequence[float], *, steps: int, batch: int, seed: int, hops: int = 2,
     stash: bool = False, vertical: bool = False, momentum: float = 0.0, divided: bool = False,
 ) -> Iterator[Update]:  # fmt: skip
-    """Yield the updates of a pipeline of `stages`.
+    """Yield the updates of a pipeline with this many stages.
 
-    `rate` is that of all stages, or has one for each. With a `stash` both passes read what the forward met. `vertical`:
-    all stages are as late as the first. `divided`: the rate of a stage is divided by its delay plus one.
+    `rate` is one rate for all stages, or a sequence with one for each. With a `stash` both passes read the weights that
+    the forward met. `vertical`: all stages are as late as the first. `divided`: the rate of a stage is divided by its
+    delay plus one.
     """
     parts = workload.split(stages)
     places = [slice(part.offset, part.offset + part.parameters) for part in parts]

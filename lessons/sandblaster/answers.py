@@ -38,7 +38,7 @@ def price(run, portions: str, workers: str) -> str:
 
 
 def fewer(run, workers: int, hands_in: str) -> float:
-    """Return how many times as many numbers Downpour moves as Sandblaster, in a pass of 120 portions or batches."""
+    """Return how many numbers Downpour moves in a pass of 120 portions or batches, relative to Sandblaster."""
     return 2 * 120 / (workers + 120 / (10 if "ten" in hands_in else 1))
 
 
@@ -86,6 +86,6 @@ def ahead(run, problem: str, passes: int) -> str:
 
 
 def machines(run, method: str) -> str:
-    """Return how many times as fast the method is on 64 machines as on 4."""
+    """Return how much faster the method is on 64 machines than on 4: "hardly", "some", or "nearly" 16 times."""
     few, many = (to_a_half(run, method.replace(" with", ","), workers) for workers in (4, 64))
     return "hardly" if few < 2.5 * many else "some" if few < 8 * many else "nearly"

@@ -89,7 +89,7 @@ class Bowl:
         return gradient
 
     def loss(self, w) -> float:
-        """Return the loss above the optimum's."""
+        """Return how far the loss is above that of the optimum."""
         return float(self.curvature @ np.square(self.rotation.T @ (w - self.optimum)) / 2)
 
     def heavy_ball(self) -> int:

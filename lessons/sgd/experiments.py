@@ -393,7 +393,7 @@ def turned_valley(run):
 
 
 def _lost(rows, rule):
-    """Return how many times as many steps a rule takes in the turned valley as in one along a coordinate."""
+    """Return how many steps a rule takes in the turned valley, relative to one along a coordinate."""
     return value(rows, "turned", rule=rule) / value(rows, "along a coordinate", rule=rule)
 
 

@@ -33,7 +33,9 @@ def notice(run, kind: str) -> str:
 
 
 def descent(run, lost: int) -> float:
-    """Return how many times as many samples the same descent needs if `lost` percent of the additions are lost."""
+    """Return how many samples the same descent needs if `lost` percent of the additions are lost, relative to none
+    lost.
+    """
     return 1 / (1 - lost / 100)
 
 

@@ -180,8 +180,8 @@ SMALL, RATES = 0.25, (0.25, 1.0, 4.0)
     look=Look("samples", ("behind",), "additions", kind="bar", title="objective above its minimum, one thread: 1"),
 )
 def nobody_notices(run):
-    """Sixteen threads, compared with one on the same 512 samples: how many times as far above its minimum the objective
-    ends. Sparse rows have eight of 400 features, and dense ones all of eight features.
+    """Sixteen threads on 512 samples: how far above its minimum the objective ends, relative to one thread on the same
+    samples. Sparse rows have eight of 400 features, and dense ones all of eight features.
 
     The best rate is the middle one of three, for one thread and for sixteen. At that rate the noise of single samples
     dominates on dense rows, so only the small rate is shown for them.

@@ -50,7 +50,7 @@ def block_forms(run):
 
 
 def gain(run, **values):
-    """Return how many times farther down a slope block momentum gets than model averaging, once its filter is full."""
+    """Return how far block momentum gets down a slope once its filter is full, relative to model averaging."""
     rate = 1e-7
     before, after = _distances(run(period=1, learning_rate=rate, steps=170, **BLOCKS, **values))[[-31, -1]]
     return float((before - after) / (30 * rate))

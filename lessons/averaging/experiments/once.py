@@ -127,8 +127,8 @@ def _saved(rows, steps):
 
 
 def _alone(comm, task, s):
-    """Train as a worker of one-shot averaging does, but average with nobody; return the model. Only the first worker
-    reports it.
+    """Train like a worker of one-shot averaging, but without the average, and return the model. Only the first worker
+    reports its model.
     """
     w = task.start()  # (d,)
     for _ in task.steps():

@@ -44,7 +44,7 @@ def waiting_to_meet(run):
 
 
 def speed_up(run, jitter, slowest, period):
-    """Return how many times as much work eight machines do as one if they meet every `period` steps."""
+    """Return the work of eight machines that meet every `period` steps, relative to one machine in the same time."""
     bowl = {"workload": "quadratic", "dimension": 20, "points": 512, "learning_rate": 0.2, "batch": 64}
     bowl |= {"evaluations": 1, **NO_NETWORK}
     values = {"period": period, "steps": 768, "jitter": jitter, "slow": f"7:{slowest}"}
