@@ -105,7 +105,7 @@ class Case:
         return self.batch * sum(layer.flops for layer in layers) / self.flops
 
     def ring(self, nbytes: float) -> float:
-        """Return the time of an all-reduce, in s."""
+        """Return the seconds of an all-reduce of `nbytes` bytes around a ring."""
         return collective_costs.ring(self.ranks, nbytes, self.alpha, self.beta)
 
     def overlap(self) -> overlap.StepCosts:

@@ -53,7 +53,7 @@ def play(c: Case, strategy: str) -> Outcome:
 
 
 def spend(seconds: float) -> None:
-    """Advance this rank's clock."""
+    """Advance this rank's clock by `seconds`."""
     METER.get().charge("compute", seconds * FLOPS, 0.0)
 
 

@@ -1,6 +1,6 @@
 """Judge the worker of this chapter's exercise: the content of each message, the error owed afterwards, and the cost.
 
-Everything that a rank sends passes through a `Ledger` on our side, which itself computes what the rank owes and where w
+Everything that a rank sends passes through the grader's `Ledger`, which itself computes what the rank owes and where w
 has to be. So only the solution's messages are used.
 """
 

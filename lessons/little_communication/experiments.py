@@ -354,8 +354,8 @@ def in_chaos(run, method):
 def few_or_seldom(run):
     """Digits, four workers, 256 steps with Adam, each row at its own best rate.
 
-    `share` is the share of the parameters that a worker sends per step on average: that many, drawn at random, in every
-    step, or all of them every 1/share steps. At the end there is one average in either case.
+    `share` is the share of the parameters that a worker sends per step on average: either a random share of this size
+    in every step, or all of them every 1/share steps. In both cases there is one average at the end.
     """
     for period in (4, 32, 256):
         for send in ("few, always", "all, seldom"):

@@ -1,6 +1,6 @@
 """Judge the server of this chapter's exercise: what it does with each gradient, and when it answers which worker.
 
-There are two runs, in the second of which a slow worker crashes; memory is counted in both.
+There are two runs. In the second a slow worker crashes; memory is counted in both.
 """
 
 import random

@@ -1,6 +1,6 @@
 """Judge the server of this chapter's exercise: each of its updates, and the cost.
 
-There are two runs, the same until two workers crash in the second; memory is counted in both.
+There are two runs, which are the same until two workers crash in the second. Memory is counted in both.
 """
 
 import random

@@ -27,8 +27,8 @@ from lessons.staleness.experiments import DIGITS, GUESSING, end_loss
 def staleness_aware(run):
     """Digits, 100 steps of 16 images by each worker, all at the rate that suits a single one, 0.4.
 
-    N gradients, each at 1/N of the rate, are about one step of a batch N times as large: nobody waits, but it takes as
-    many steps as synchronous SGD.
+    N gradients, each at 1/N of the rate, are about one step of a batch N times as large: nobody waits, but training
+    takes as many steps as synchronous SGD.
     """
     methods = {"asynchronous SGD": "asgd", "softsync, divided": "softsync", "DynSGD": "dynsgd"}
     for method, algorithm in methods.items():
