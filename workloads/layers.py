@@ -13,7 +13,7 @@ first axis of every array; all arrays are contiguous.
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -31,6 +31,7 @@ class Layer(Protocol):
     shapes: tuple[tuple[int, ...], ...]  # of the parameters, in the order of the flat vector
     flops: int  # of the forward pass, per sample
     over_batch: bool = False  # whether y depends on the other samples of the batch
+    scratch: int = 0  # numbers per sample that backward computes again, and holds until it ends
 
     @property
     def name(self) -> str:
@@ -44,6 +45,14 @@ class Layer(Protocol):
     @abstractmethod
     def forward(self, parts, x) -> tuple[Any, tuple]:
         """Return (y, saved): the outputs, and what the backward pass needs."""
+
+    def in_precision(self, kind: str) -> "Layer":
+        """Return this layer, rounding to 16-bit format `kind` what it stores and reads again within a pass."""
+        return self
+
+    def with_recomputation(self) -> "Layer":
+        """Return this layer, saving less if its backward pass can compute the rest again. By default, it cannot."""
+        return self
 
     def statistics(self, saved) -> Any:
         """Return what `evaluate` needs from a forward pass of training samples, if y depends on the batch."""
@@ -142,6 +151,13 @@ class WrappingLayer(Layer):
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         return self.inner.shapes
+
+    @property
+    def scratch(self) -> int:
+        return self.inner.scratch
+
+    def with_recomputation(self) -> Layer:
+        return replace(self, inner=self.inner.with_recomputation())
 
 
 @dataclass(frozen=True)

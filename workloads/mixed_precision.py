@@ -9,9 +9,10 @@ as on tensor cores, which multiply 16-bit numbers and add in float32:
 
 The loss is computed in float32; its gradient is multiplied by the loss scale and rounded. Every number that a layer
 passes on is thus one that 16 bits can hold, but it is stored in float32, which NumPy and all kernels compute with.
-Within a layer numbers are float32, as in a fused kernel, and so are the statistics of norms. A price counts 2 bytes for
-each number and the device's rate for 16-bit products. The conversions of weights and gradients are charged; the
-rounding of a kernel's outputs is part of that kernel on real hardware, and is not.
+Within a layer numbers are float32, as in a fused kernel, except for the queries, keys and values that attention reads.
+Statistics of norms are float32, too. A price counts 2 bytes for each number and the device's rate for 16-bit products.
+The conversions of weights and gradients are charged; the rounding of a kernel's outputs is part of that kernel on real
+hardware, and is not.
 
     bf16   8 significant bits, the range of float32
     fp16   11 significant bits; 65504 is the largest number, 6e-8 the smallest: gradients need loss scaling
@@ -103,10 +104,7 @@ class RoundedLayer(WrappingLayer):
 
     def round_arrays(self, nest: Any) -> None:
         """Round all arrays in nested tuples and lists, in place, except statistics, classes and tokens."""
-        with meter_kernels(None):
-            for x in {id(x): x for x in arrays_in(nest) if is_short(x)}.values():
-                flat = x.reshape(-1)
-                kernels.round_to(flat, flat, *FORMATS[self.kind], -1)
+        round_short(nest, self.kind)
 
 
 class ShortWeights:
@@ -125,6 +123,19 @@ class ShortWeights:
         key = int(np.random.default_rng([self.seed, step + 1, 0x57]).integers(2**63)) if self.is_stochastic else -1
         with meter_kernels(None):
             kernels.round_to(w, w, *self.format, key)
+
+
+def round_short(nest: Any, kind: str) -> None:
+    """Round all arrays in nested tuples and lists that `is_short`, in place, to 16-bit format `kind`, if there is one.
+
+    This is not charged, since the kernels that write them round.
+    """
+    if not kind:
+        return
+    with meter_kernels(None):
+        for x in {id(x): x for x in arrays_in(nest) if is_short(x)}.values():
+            flat = x.reshape(-1)
+            kernels.round_to(flat, flat, *FORMATS[kind], -1)
 
 
 def _multiply(vector, factor: float) -> None:

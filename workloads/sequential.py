@@ -146,7 +146,7 @@ class Sequential:
     def _by_layer(self, w, x, target) -> tuple:
         y, saved = self.forward(w, x)
         if len(x) not in self.activations:
-            self.activations[len(x)] = sum(self.extents(saved).values())
+            self.activations[len(x)] = sum(self.extents(saved).values()) + len(x) * self._scratch
         loss, dy = self.loss(y, target)
         return loss, self.backward(w, saved, dy)[1]
 
@@ -183,10 +183,25 @@ class Sequential:
             saved.append(kept)
         return x, saved
 
-    def with_recomputation(self) -> Sequential:
-        """Return this model, recomputing activations in the backward passes of its gradients: about sqrt(depth) inputs
-        and sqrt(depth) layers' activations are kept at a time.
+    @property
+    def _scratch(self) -> int:
+        """Bytes per sample of the attention weights that one layer computes again."""
+        return max(layer.scratch for layer in self.layers) * (2 if self.in_16_bits else self.dtype.itemsize)
+
+    def with_recomputation(self, how: str = "full") -> Sequential:
+        """Return this model, recomputing activations in the backward passes of its gradients.
+
+        "full": about sqrt(depth) inputs and sqrt(depth) layers' activations are kept at a time. "selective": attention
+        weights are not kept. Raise ValueError if there are none.
         """
+        if how == "selective":
+            layers = tuple(layer.with_recomputation() for layer in self.layers)
+            if layers == self.layers:
+                raise ValueError(
+                    "recompute_activations: selective recomputes attention weights, and this model has no attention; "
+                    "use full, or the workload text."
+                )
+            return Sequential(layers, self.criterion, self.dtype)
         other = Sequential(self.layers, self.criterion, self.dtype)
         other.segments = shares(self.depth, math.isqrt(self.depth - 1) + 1)
         other._pass = other._by_segment
@@ -199,7 +214,9 @@ class Sequential:
 
     def in_precision(self, kind: str, copies: bool = True) -> Sequential:
         """Return this model, computing in 16-bit format `kind`, "bf16" or "fp16", with `copies` of float32 weights."""
-        return Sequential([RoundedLayer(layer, kind, copies) for layer in self.layers], self.criterion, self.dtype)
+        return Sequential(
+            [RoundedLayer(layer.in_precision(kind), kind, copies) for layer in self.layers], self.criterion, self.dtype
+        )
 
     def round_inputs(self, x):
         """Return inputs x as layers in mixed precision read them: rounded to 16 bits, unless they are tokens."""

@@ -65,9 +65,9 @@ class Supervised(Workload):
         other.x, other.held_out = model.round_inputs(self.x), (model.round_inputs(self.held_out[0]), self.held_out[1])
         return other
 
-    def with_recomputation(self) -> Supervised:
+    def with_recomputation(self, how: str = "full") -> Supervised:
         other = copy.copy(self)
-        other.model = self.model.with_recomputation()
+        other.model = self.model.with_recomputation(how)
         other.activations, other.recomputes = other.model.activations, True
         return other
 

@@ -15,12 +15,13 @@ Source: Vaswani et al., NeurIPS 2017; norms as in GPT-2 (Radford et al., 2019); 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 import kernels
 from workloads.layers import Layer, he
+from workloads.mixed_precision import round_short
 
 EPS = 1e-5  # added to the variance in a layer norm
 GROWTH = 4  # hidden size of an MLP block, as a multiple of its width
@@ -86,12 +87,18 @@ class AttentionBlock(Layer):
 
     Parameters: gain and bias of the norm, then Wq, bq, Wk, bk, Wv, bv, Wo, bo. A head has its own columns of Wq, Wk and
     Wv and the same rows of Wo. The initial Wo is `gain` times He's; see Residual in layers.py.
+
+    With `again` (selective recomputation: Korthikanti et al., MLSys 2023), attention weights are not saved: backward
+    repeats attention. In 16-bit format `kind`, attention reads queries, keys and values rounded, as they are saved, so
+    that both times it computes the same weights.
     """
 
     time: int
     width: int
     heads: int
     gain: float = 1.0
+    again: bool = False
+    kind: str = ""  # of mixed_precision.FORMATS; "" rounds nothing
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -107,16 +114,30 @@ class AttentionBlock(Layer):
     def flops(self) -> int:
         return self.time * self.width * (8 * self.width + 4 * self.time)
 
+    @property
+    def scratch(self) -> int:
+        return self.heads * self.time**2 if self.again else 0
+
+    def in_precision(self, kind):
+        return replace(self, kind=kind)
+
+    def with_recomputation(self):
+        return replace(self, again=True)
+
     def start(self, generator):
         return *_norm(self.width), *_dense(generator, *[(self.width, self.width)] * 4, gain=self.gain)
 
     def forward(self, parts, x):
-        (q, k, v), entered = self.enter(parts, x)
-        a, p = attend(self.heads, q, k, v)
-        return self.leave(parts, a, x), (*entered, q, k, v, p, a)
+        qkv, entered = self.enter(parts, x)
+        round_short(qkv, self.kind)
+        a, p = attend(self.heads, *qkv)
+        return self.leave(parts, a, x), (*entered, *qkv, None if self.again else p, a)
 
     def backward_input(self, parts, saved, dy, needed=True):
         *entered, q, k, v, p, a = saved
+        if p is None:
+            _, p = attend(self.heads, q, k, v)
+            round_short(p, self.kind)
         dqkv = attend_back(self.leave_back(parts, dy), p, q, k, v)
         dx, before = self.enter_back(parts, entered, dqkv, dy, needed)
         return dx, (*before, *dqkv, a, dy)

@@ -83,8 +83,10 @@ class Workload(Protocol):
             "use float32 or float64, or digits, spirals, mnist, table or text."
         )
 
-    def with_recomputation(self) -> Workload:
-        """Return this workload, recomputing activations in backward passes. Raise ValueError if it cannot."""
+    def with_recomputation(self, how: str = "full") -> Workload:
+        """Return this workload, recomputing activations in backward passes: all ("full"), or attention weights only
+        ("selective"). Raise ValueError if it cannot.
+        """
         raise ValueError(
             f"recompute_activations: {self.name} does not consist of Lockstep's own layers, so none can be computed "
             "again; remove it, or use digits, spirals, mnist, table or text."

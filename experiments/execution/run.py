@@ -330,13 +330,13 @@ def workload_of(experiment: Experiment):
 
 
 @lru_cache(maxsize=2)
-def _built(name: str, settings: str, precision: str, copies: bool, recompute: bool):
+def _built(name: str, settings: str, precision: str, copies: bool, recompute: str):
     module = workloads.find(name)
     is_mixed = precision in FORMATS
     workload = module.build(module.Settings(**json.loads(settings)), np.dtype("float32" if is_mixed else precision))
     if is_mixed:
         workload = workload.in_precision(precision, copies)
-    return workload.with_recomputation() if recompute else workload
+    return workload if recompute == "none" else workload.with_recomputation(recompute)
 
 
 def _shards(experiment: Experiment) -> int:

@@ -189,8 +189,10 @@ class Experiment(Knobs):
         "after each update",
         when={"precision": tuple(FORMATS)},
     )
-    recompute_activations: bool = knob(
-        False, "store the inputs of a few layers only, and recompute all other activations in the backward pass"
+    recompute_activations: Literal["none", "selective", "full"] = knob(
+        "none",
+        "activations to recompute in the backward pass instead of storing them: none; attention weights (selective); "
+        "or all but the inputs of a few layers (full)",
     )
     sync_batch_norm: bool = knob(False, "compute batch-norm statistics over the samples of all workers in a step")
     seed: int = knob(0, "seed for everything random: initial weights, shuffling and jitter", ge=0, le=MOST_SEED)
@@ -209,6 +211,12 @@ class Experiment(Knobs):
             if isinstance(name := values.get(kind), str)
         }
         return {**own_defaults(values.get("algorithm")), **real_defaults(values.get("cluster")), **values, **named}
+
+    @field_validator("recompute_activations", mode="before")
+    @classmethod
+    def _from_switch(cls, value: Any) -> Any:
+        """Return the value, with the words of older experiments, where this was a switch, replaced by today's."""
+        return {"true": "full", "false": "none"}.get(str(value).lower(), value)
 
     @field_validator("device", "network")
     @classmethod

@@ -4,6 +4,7 @@ WORDS = {
     "batch": "batch size",
     "per_node": "ranks per node",
     "nics": "NICs per node",
+    "recompute_activations": "activation recomputation",
     "sync_batch_norm": "synchronised batch norm",
     "slow": "slow ranks",
     "pause": "paused ranks",

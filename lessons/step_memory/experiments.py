@@ -132,7 +132,7 @@ def square_root(run):
     `ms`: of a step, on a processor of 200 GFLOP/s.
     """
     for layers in (4, 8, 32, 128):
-        kept, again = (run(**{**SMALL, "depth": layers - 2, "recompute_activations": way}) for way in (False, True))
+        kept, again = (run(**{**SMALL, "depth": layers - 2, "recompute_activations": how}) for how in ("none", "full"))
         for how, done in (("kept", kept), ("computed again", again)):
             yield {
                 "layers": layers,

@@ -16,17 +16,18 @@ COMPUTE_AGAIN = Assignment(
         "device": "2e11:1e15:0",
         "evaluations": 2,
     },
-    turn={"depth": (6, 30), "recompute_activations": (False, True)},
+    turn={"depth": (6, 30), "recompute_activations": ("none", "full")},
     note=("memory", "seconds", "held_out_loss"),
     claims={
         "with 30 blocks, recomputing takes less than a third of the memory": lambda rows: (
-            ratio(rows, "memory", depth=30, recompute_activations=(True, False)) < 1 / 3
+            ratio(rows, "memory", depth=30, recompute_activations=("full", "none")) < 1 / 3
         ),
         "recomputing makes a step a tenth to a third longer": lambda rows: all(
-            1.1 < ratio(rows, "seconds", depth=depth, recompute_activations=(True, False)) < 4 / 3 for depth in (6, 30)
+            1.1 < ratio(rows, "seconds", depth=depth, recompute_activations=("full", "none")) < 4 / 3
+            for depth in (6, 30)
         ),
         "recomputing ends with the same loss": lambda rows: all(
-            ratio(rows, "held_out_loss", depth=depth, recompute_activations=(True, False)) == 1 for depth in (6, 30)
+            ratio(rows, "held_out_loss", depth=depth, recompute_activations=("full", "none")) == 1 for depth in (6, 30)
         ),
     },
 )

@@ -29,8 +29,8 @@ each_model = pytest.mark.parametrize("name", MODELS)
 each_format = pytest.mark.parametrize("kind", FORMATS)
 
 
-def workload(name: str, precision: str):
-    return workload_of(Experiment.of({"algorithm": "sgd", "precision": precision, **MODELS[name]}))
+def workload(name: str, precision: str, **values):
+    return workload_of(Experiment.of({"algorithm": "sgd", "precision": precision, **MODELS[name], **values}))
 
 
 def is_short(x: np.ndarray, kind: str) -> bool:

@@ -1,8 +1,12 @@
-"""Recomputed activations: the same gradients, the memory of about two square roots of the depth, one more forward."""
+"""Recomputed activations: the same gradients in less memory and more time.
+
+Full: the memory of about two square roots of the depth, one more forward. Selective: all but attention weights.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -30,6 +34,41 @@ def test_the_gradient_is_the_same_to_the_bit(name, precision):
     w, batch = whole.start(1), whole.batch(np.arange(8))
     (loss, g), (again, h) = whole.gradient(w, batch), whole.with_recomputation().gradient(w, batch)
     assert loss == again and g.tobytes() == h.tobytes()
+
+
+@pytest.mark.parametrize("name", ["transformer", "experts"])
+@pytest.mark.parametrize("precision", ["float64", "float32", "bf16", "fp16"])
+def test_attention_weights_computed_again_give_the_same_gradient_to_the_bit(name, precision):
+    whole = workload(name, precision)
+    w, batch = whole.start(1), whole.batch(np.arange(8))
+    (loss, g), (again, h) = whole.gradient(w, batch), whole.with_recomputation("selective").gradient(w, batch)
+    assert loss == again and g.tobytes() == h.tobytes()
+
+
+@pytest.mark.parametrize(("precision", "itemsize"), [("float32", 4), ("bf16", 2)])
+def test_selective_recomputation_holds_the_attention_weights_of_one_layer_at_a_time(precision, itemsize):
+    n, context, heads = 8, 16, 2
+    kept = workload("transformer", precision, depth=6)
+    again = kept.with_recomputation("selective")
+    for one in kept, again:
+        one.gradient(one.start(1), one.batch(np.arange(n)))
+    assert kept.activations[n] - again.activations[n] == (3 - 1) * n * heads * context**2 * itemsize
+
+
+def test_selective_recomputation_computes_attention_once_more_and_nothing_else():
+    whole = workload("transformer", "float32", depth=6)
+    w, batch = whole.start(1), whole.batch(np.arange(8))
+
+    def prices(one) -> Counter:
+        meter = Prices()
+        with kernels.meter_kernels(meter):
+            one.gradient(w, batch)
+        return Counter(meter.rows)
+
+    more = prices(whole.with_recomputation("selective")) - prices(whole)
+    n, time, width, heads = 8, 16, 16, 2
+    flops = 4 * n * time**2 * width + 8 * n * heads * time**2
+    assert [(name, cost, count) for (name, cost, _), count in more.items()] == [("attention_forward", flops, 3)]
 
 
 @pytest.mark.parametrize("depth", [1, 2, 9, 16, 20])
@@ -63,7 +102,7 @@ def test_it_computes_the_forward_pass_of_all_segments_but_the_last_once_more():
 
 def test_a_run_trains_the_same_model_in_less_memory_and_more_time():
     deep = {"model": "residual", "depth": 14, "precision": "bf16"}
-    plain, recomputed = (run(experiment(recompute_activations=on, **deep)) for on in (False, True))
+    plain, recomputed = (run(experiment(recompute_activations=how, **deep)) for how in ("none", "full"))
     assert plain.status == recomputed.status == "finished"
     assert plain.parameters.tobytes() == recomputed.parameters.tobytes()
     assert recomputed.summary["memory"] < plain.summary["memory"]
@@ -77,14 +116,22 @@ def test_a_run_trains_the_same_model_in_less_memory_and_more_time():
         ({"algorithm": "gpipe"}, "only gradients of the whole model … recompute"),
         ({"algorithm": "tensor"}, "only gradients of the whole model"),
         ({"algorithm": "dni"}, "only gradients of the whole model"),
+        ({"algorithm": "zero3", "workload": "text", "recompute_activations": "selective"}, "only gradients of"),
         ({"workload": "quadratic"}, "quadratic does not consist of"),
+        ({"recompute_activations": "selective"}, "has no attention … full"),
+        ({"recompute_activations": "selective", "model": "residual"}, "has no attention … full"),
     ],
     ids=str,
 )
-def test_methods_that_pass_through_parts_of_the_model_refuse_it(values, words):
+def test_methods_and_models_that_cannot_recompute_refuse_it(values, words):
     with pytest.raises(ValueError, match=quote(words)):
-        run(experiment(recompute_activations=True, **values))
+        run(experiment(**{"recompute_activations": "full", **values}))
+
+
+def test_experiments_stored_when_it_was_a_switch_mean_the_same():
+    for old, new in ((True, "full"), ("true", "full"), (False, "none"), ("false", "none")):
+        assert experiment(recompute_activations=old) == experiment(recompute_activations=new)
 
 
 def test_methods_that_need_only_the_places_of_layers_accept_it():
-    check(experiment(algorithm="streaming_diloco", recompute_activations=True))
+    check(experiment(algorithm="streaming_diloco", recompute_activations="full"))

@@ -9,7 +9,8 @@ from experiments.specification.experiment import Experiment
     [
         ("precision=fp16&loss_scale=1024", "precision fp16, loss scale 1,024"),
         ("precision=bf16&weight_storage=nearest", "precision bf16, weight storage 16 bits rounded to nearest"),
-        ("recompute_activations=true", "recompute activations on"),
+        ("recompute_activations=selective", "activation recomputation selective"),
+        ("recompute_activations=true", "activation recomputation full"),
         ("algorithm=easgd&pull=2&collective=ring", "pull 2"),
         ("workload=text&context=32", "context 32"),
     ],
