@@ -81,5 +81,5 @@ def upgrade(run, bought: str) -> str:
 
 
 def bubble(run, chunks: int) -> float:
-    """Return the speed-up of eight equal stages with this many micro-batches."""
+    """Return the speed-up of eight equal stages over one machine, with this many micro-batches."""
     return 8 * chunks / (chunks + 7)

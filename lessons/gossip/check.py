@@ -211,7 +211,8 @@ class Holding:
         """Return the ranks that `poll` lists, without lost ones. A rank that is listed without having a message counts
         as lost from then on.
 
-        A cluster's `recv_any` reports a loss once no message is in flight, but to a slow worker some always are.
+        A cluster's `recv_any` reports a loss once no message is in flight, but some are always on their way to a slow
+        worker.
         """
         listed = [rank for rank in self._comm.poll(tag) if rank not in self._lost]
         for rank in {*listed}:

@@ -30,7 +30,7 @@ class Reachable:
     def apart(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return (readable, listed): the readable paths without hidden ones, and folders whose file names may be seen.
 
-        For a sandbox that cannot exclude part of a folder it has granted.
+        A sandbox needs this if it cannot exclude part of a folder that it has granted.
         """
         split = [path for path in self.readable if any(_within(hidden, path) for hidden in self.hidden)]
         parts = [part for path in split for part in _around(path, self.hidden)]

@@ -460,8 +460,8 @@ LEDGER = {
 def ledger(run):
     """Digits, two data centres of four workers, 128 steps of each worker, each method at its own best inner rate.
 
-    `kB` is what a worker sends per step on average; `kB over the line` what all send per step from one data centre to
-    the other, both ways; `seconds` are those of a step, on a line that carries the model in 4 s.
+    `kB` is what a worker sends per step on average; `kB over the line` is what all send per step from one data centre
+    to the other, both ways; `seconds` are those of a step, on a line that carries the model in 4 s.
     """
     for method in LEDGER:
         done = entry(run, method)

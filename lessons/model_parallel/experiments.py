@@ -251,8 +251,9 @@ SAMPLES = 128
     look=Look("tensor", ("ms",), colour="ranks per node", log="x", title="ms of a step"),
 )
 def tensor_inside_the_node(run):
-    """A transformer on 8 ranks with 1 GbE between nodes: T ranks split every matrix, 8/T replicas split the same 32
-    samples."""
+    """A transformer on 8 ranks with 1 GbE between nodes: T ranks split every matrix, and 8/T replicas split the same 32
+    samples.
+    """
     for node in (2, 4, 8):
         for tensor in (1, 2, 4, 8):
             done = step_on_nodes(run, node, tensor)

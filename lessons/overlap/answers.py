@@ -43,7 +43,8 @@ def largest(run, delay: int) -> float:
 
 
 def late(run, sum: float, rate: str) -> str:
-    """Return whether training finishes sooner with a delay of one step, at the largest rate it tolerates or far below.
+    """Return whether training finishes sooner with a delay of one step, at the largest rate it tolerates or far below
+    it.
 
     `sum` is the time of the all-reduce divided by that of computing. On the bowl, half the rate takes twice the steps.
     """

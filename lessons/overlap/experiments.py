@@ -56,9 +56,9 @@ BANDWIDTHS = 3e7, 1e8, 3e8, 1e9, 1.7e9, 3e9, 1e10
     look=Look("sum/compute", ("gain",), log="x", title="times as fast as without overlap"),
 )
 def back_propagation(run):
-    """How many times as fast overlap makes a step of 18 layers on 4 workers, against the ratio of the all-reduce's time
-    to that of computing, on networks without latency. At most, the shorter of two times can be hidden: that of the
-    all-reduce, or of back-propagation, which is two thirds of computing.
+    """The speed-up by overlap of a step of 18 layers on 4 workers, against the ratio of the all-reduce's time to that
+    of computing, on networks without latency. At most, the shorter of two times can be hidden: that of the all-reduce,
+    or of back-propagation, which is two thirds of computing.
     """
     for bandwidth in BANDWIDTHS:
         where = DEEP | {"latency": 0.0, "bandwidth": bandwidth}
@@ -140,8 +140,9 @@ BUCKETS = {"a layer": 0} | BUCKETS | {"everything": WHOLE}
     look=Look("bucket", ("ms",), kind="bar", theory=("no overlap",), title="milliseconds of a step"),
 )
 def bucket_size(run):
-    """Milliseconds of a step against the bytes of a bucket. Small buckets pay many start-up costs, large ones leave
-    late: the network idles until the first is full, and the workers idle until the last has arrived."""
+    """Milliseconds of a step against the bytes of a bucket. Small buckets pay many start-up costs. Large ones leave
+    late: the network idles until the first is full, and the workers idle until the last has arrived.
+    """
     where = DEEP | {"latency": 1e-5, "bandwidth": 1e9}
     none = step(run(**NONE, **where))
     return [

@@ -45,7 +45,7 @@ def speed(done):
     look=Look("machines", ("speed",), theory=("ideal",), log="xy", title="times as fast as one machine"),
 )
 def cut_in_stages(run):
-    """Digits, 48 layers, each machine with some consecutive ones; a mini-batch of 32 passes through all of them and
+    """Digits, 48 layers; each machine holds some consecutive ones. A mini-batch of 32 passes through all of them and
     back.
 
     idle: share of the time of all machines; weights: kilobytes on the machine that has most of them. The network takes

@@ -29,8 +29,8 @@ def longest(run, method: str, curvature: float) -> float:
 
 
 def stall(run, rate: float, batch: int) -> float:
-    """Return the factor by which this rate and batch lower the floor of a rate of 0.2 and single samples, at a
-    curvature of 1.
+    """Return the factor by which this rate and batch lower the floor, compared with a rate of 0.2 and single samples,
+    at a curvature of 1.
     """
     return _floor(0.2) / _floor(rate) * batch
 

@@ -58,9 +58,10 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
     look=Look("ms", ("loss",), "method", log="y", title="loss on held-out images"),
 )
 def the_race(run):
-    """Digits, a residual model of eight layers on four ranks, 100 steps of 128 images, messages take no time. Each
+    """Digits, a residual model of eight layers on four ranks, 100 steps of 128 images; messages take no time. Each
     method runs at the rate with the lowest training loss; the pipeline is GPipe with four micro-batches. frozen is the
-    control: the last module is trained as always, and the other three keep their initial weights."""
+    control: the last module is trained as always, and the other three keep their initial weights.
+    """
     found = {}
     for method, (values, rates) in RACE.items():
         rates = rates if isinstance(rates, tuple) else (found[rates],)

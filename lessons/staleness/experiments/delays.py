@@ -23,7 +23,7 @@ def try_rates(run, workers, highest, lowest, **where):
 
 
 def critical_rate(done):
-    """Return the rate above which parameters grow, of those tried. Raise ValueError if they grow with none of the
+    """Return the rate, of those tried, above which parameters grow. Raise ValueError if they grow with none of the
     rates, or with all of them.
     """
     grown = int((np.abs(done.parameters) > 1).sum())
