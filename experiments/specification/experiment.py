@@ -201,7 +201,7 @@ class Experiment(Knobs):
     @classmethod
     def _begun(cls, values: Any) -> Any:
         """Return the values, with the defaults of the algorithm and of a real cluster where these differ from the
-        general ones.
+        general ones. In older experiments, recompute_activations was a switch.
         """
         if not isinstance(values, dict):
             return values
@@ -210,13 +210,9 @@ class Experiment(Knobs):
             for kind, table in PRESETS.items()
             if isinstance(name := values.get(kind), str)
         }
+        if (switch := str(values.get("recompute_activations")).lower()) in ("true", "false"):
+            named["recompute_activations"] = "full" if switch == "true" else "none"
         return {**own_defaults(values.get("algorithm")), **real_defaults(values.get("cluster")), **values, **named}
-
-    @field_validator("recompute_activations", mode="before")
-    @classmethod
-    def _from_switch(cls, value: Any) -> Any:
-        """Return the value, with the words of older experiments, where this was a switch, replaced by today's."""
-        return {"true": "full", "false": "none"}.get(str(value).lower(), value)
 
     @field_validator("device", "network")
     @classmethod
