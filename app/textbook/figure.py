@@ -51,7 +51,7 @@ def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
             if recorded.runs:
                 with st.popover("Workbench", icon=":material/tune:"):
                     _to_workbench(recorded, key)
-            st.caption(f"After {escape_markdown(recorded.source)}")
+            st.caption(f"After {_with_code(recorded.source)}")
         with drawn:
             head(recorded.name, number, recorded.question)
             components.curve(_built(recorded.name, str((recorded.rows, recorded.spread)), recorded), key=f"chart-{key}")

@@ -46,8 +46,8 @@ def template_values(chapter: Chapter, name: str, page: PageData, settings: tuple
         "can_be_tried": name in page.tries,
         "tabled": bool(one.look.slider) and len(rows) <= TABLED,
         "question": one.question,
-        "text": _with_code(one.text),
-        "source": one.source,
+        "text": text_with_code(one.text),
+        "source": text_with_code(one.source),
         "claims": [(claim, one.shows(claim)) for claim in one.claims],
         "seeds": one.seeds_sentence(),
         "columns": list(rows[0]),
@@ -111,7 +111,7 @@ def _packed(canvas: str, frame: bytes) -> dict[str, str]:
     return {"canvas": canvas, "frame": base64.b64encode(frame).decode()}
 
 
-def _with_code(text: str) -> Markup:
+def text_with_code(text: str) -> Markup:
     """Return text as HTML, with text between backquotes as code and no other markup."""
     parts = [escape(part) for part in " ".join(text.split()).split("`")]
     return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))

@@ -129,6 +129,7 @@ def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
     """Run a chapter's figures, print them, and write them to the folder, if given. Return whether all claims hold."""
     from experiments.exports.export import csv_text, write_file
     from experiments.exports.page import page, place
+    from lessons.book.figures import text_with_code
 
     body, frames, shown = [f"<h1>{html.escape(one.title())}</h1>"], {}, True
     for full in one.figures:
@@ -137,7 +138,7 @@ def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
             recorded = chapters.run_figure(full, figure, lambda n, full=full: status.update(f"{full}, run {n}"))
         shown &= _print(figure, recorded)
         frames[full] = ("curve", recorded.frame())
-        body.append(f"<h2>{html.escape(figure.question)}</h2><p>{html.escape(figure.text)}</p>{place(full)}")
+        body.append(f"<h2>{html.escape(figure.question)}</h2><p>{text_with_code(figure.text)}</p>{place(full)}")
         if out:
             table = recorded.table()
             columns = {name: np.array([row[name] for row in table], object) for name in table[0]}

@@ -76,7 +76,7 @@ def idle(run, gpus: int, tensor: int, stages: int, batch: int) -> float:
 def wrong(run, change: str) -> str:
     """Return whether "stages" or "shards" gain on the other if the constants are wrong in this way, or "neither"."""
     gpu, constants = LARGE.gpu, FITTED
-    if change == "matrix products are a fifth slower than that":
+    if change == "matrix products are a fifth slower than by the constants":
         constants = FITTED._replace(products_h100=0.8 * FITTED.products_h100)
     elif change == "all gathers hide behind computation":
         constants = FITTED._replace(hidden=1.0)

@@ -158,7 +158,7 @@ def draw_model(dice: random.Random, size: str) -> LanguageModel:
 
 
 LEAGUE = {
-    "node": ("B200", 8, 8, 400, 128),
+    "node": ("B200", 8, 8, 25, 128),  # a single node needs no fast ports, so links and ports must not be mixed up
     "fast": ("H100", 64, 8, 400, 512),
     "slow": ("A100", 128, 4, 100, 512),
 }
@@ -198,7 +198,7 @@ def draw_case(dice: random.Random, kind: str, size: str, needed: str = "") -> Le
             dice.choice(["A100-40GB", "A100", "H100", "H200"]),
             gpus := 8 if kind == "node" else dice.choice([32, 64, 128]),
             8 if kind == "node" else dice.choice([2, 4, 8] if kind == "fast" else [4, 8]),
-            dice.choice([100, 200]) if kind == "slow" else 400,
+            dice.choice([100, 200]) if kind == "slow" else LEAGUE[kind][3],
             dice.choice([128, 256]) if kind == "node" else dice.choice([2, 4]) * gpus,
             draw_model(dice, size),
         )

@@ -24,7 +24,7 @@ share matrices split the norms as well. The chapter's *price list* says what all
 
 - `"gpus"`, `"per_node"`: their number, and how many a node has;
 - `"memory"`: bytes of a GPU that may be filled;
-- `"flops"`, `"attention"`: per second, what a large product attains, and what attention does;
+- `"flops"`, `"attention"`: operations per second that a large product attains, and that attention attains;
 - `"knee"`: the x of the price list at which a product attains half of that;
 - `"bandwidth"`: bytes per second of a GPU's memory, as attained;
 - `"link"`, `"port"`: bytes per second within a node, and through each GPU's own network port;
@@ -33,11 +33,12 @@ share matrices split the norms as well. The chapter's *price list* says what all
 - `"between_failures"`: seconds from one failure of a GPU to its next, on average;
 - `"saving"`: seconds that a checkpoint takes.
 
-The planner below always shards all, over all GPUs. It is right now and then, and that is not good enough.
+The planner below always shards all, over all GPUs. That is the best layout in some cases only.
 
-Your choices play a league against ours: Llama 3 8B, Llama 2 13B and Llama 3 70B, on one node of eight B200, on 64
-H100 with a fast network, and on 128 A100 in nodes of four with a slow one. Eleven more pairs of a model and a cluster
-are drawn when grading begins. Ours prices every layout with the formulas of `lockstep plan`. A call may take a second.
+Your choices play a league against ours: Llama 3 8B, Llama 2 13B and Llama 3 70B, on one node of eight B200 with slow
+ports, on 64 H100 with a fast network, and on 128 A100 in nodes of four with a slow one. Eleven more pairs of a model
+and a cluster are drawn when grading begins. Ours prices every layout with the formulas of `lockstep plan`. A call may
+take a second.
 """
 
 TARGETS = {

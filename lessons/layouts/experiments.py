@@ -120,9 +120,9 @@ WAYS = {"matrices": "tensor", "stages": "pipeline", "sequences": "context"}
 )  # fmt: skip
 def what_a_way_costs(run):
     """Llama 3 8B on 64 H100, if each copy is split over `GPUs` of them in one way; 512 sequences of 8,192 tokens in a
-    step, and one sequence in a micro-batch, nothing is computed again. `longer`: than without a split, if memory did
-    not matter. `GB`: on the fullest GPU. Of stages, each GPU has one, two or four, whichever
-    is the fastest.
+    step, one sequence in a micro-batch, and nothing is computed again. `longer`: by how much a step is longer than
+    without a split, if memory did not matter. `GB`: on the fullest GPU. Each GPU has one, two or four stages, whichever
+    is fastest.
     """
     whole = price(replace(SMALL, layout=Layout(data=GPUS, shard=OPTIMIZER)))
     for name, field in WAYS.items():
@@ -216,7 +216,7 @@ GIGABYTES = 40, 80, 160, 320
     look=Look("stages", ("tokens/s",), "memory", log="x", title="tokens per second on each GPU"),
 )
 def how_deep(run):
-    """Llama 3 70B on 64 GPUs that are H100s but for their memory, in GB; 512 sequences of 8,192 tokens in a step. For
+    """Llama 3 70B on 64 H100s with more or less `memory`, in GB; 512 sequences of 8,192 tokens in a step. For
     each number of stages, the fastest layout that fits. One stage: no pipeline.
     """
     for memory in GIGABYTES:
@@ -265,9 +265,9 @@ MACHINES = 64, 128, 256, 512, 1024  # GPUs
     look=Look("GPUs", ("tokens/s",), "split+gathers", log="x", title="tokens per second on each GPU"),
 )  # fmt: skip
 def shards_or_stages(run):
-    """Llama 3 70B on H100s, always 512 sequences of 8,192 tokens in a step. Of each kind the fastest layout that fits,
-    with matrices and sequences split as it likes. As fitted, two fifths of the shorter of computation and data-parallel
-    messages hide behind the longer. All hidden: the shorter takes no time.
+    """Llama 3 70B on H100s, always 512 sequences of 8,192 tokens in a step. The fastest layout of each kind that
+    fits; matrices and sequences may be split as well. Computation and data-parallel messages overlap. As fitted: two
+    fifths of the shorter hide behind the longer. All hidden: the shorter takes no time.
     """
     for gpus in MACHINES:
         found = search(LARGE, gpus)
@@ -327,7 +327,7 @@ def published_runs(run):
 
 @figure(
     "Is it better than a guess?",
-    source="the same",
+    source="the sources of the same runs",
     claims={
         "fitted to the other models, nine of ten runs are within half of the error of the nearest published run": (
             lambda rows: (
@@ -366,7 +366,7 @@ def draw_constants(dice: np.random.Generator) -> Constants:
 
 @figure(
     "What if the constants are a little different?",
-    source="our own",
+    source="a calculation of ours",
     claims={
         "the first layout of the list is on average within 1 % of the best one": lambda rows: (
             value(rows, "behind", layout="the first") < 1
@@ -462,9 +462,9 @@ def failing_job(run, seconds: int, between: float, work: float, seed: int) -> fl
     look=Look("interval", ("lost",), "failures", theory=("closed form",), log="x", title="time that is lost, %"),
 )
 def when_to_save(run):
-    """Two simulated ranks work, one sends what it holds to the other, which takes a second, and they fail, on average
-    every 50 or every 500 seconds. A restart takes 20 seconds. `interval`: seconds of work between two checkpoints;
-    Young's are 10 and 32. `lost`: the time that is not work that counts, over hundreds of failures.
+    """Two simulated ranks work. To save, one sends what it holds to the other, which takes a second. On average they
+    fail every 50 or every 500 seconds. A restart takes 20 seconds. `interval`: seconds of work between two checkpoints;
+    Young's are 10 and 32. `lost`: the share of time that is not spent on work that counts, over hundreds of failures.
     """
     for number, (name, between) in enumerate(BETWEEN.items()):
         job = round(FAILURES[name] * between)

@@ -71,7 +71,7 @@ LENGTHS = 64, 128, 256, 512
 
 @figure(
     "How many positions per rank does it take to hide the ring's transfers?",
-    source="our own; Liu et al., arXiv:2310.01889, section 3",
+    source="a measurement of ours; Liu et al., arXiv:2310.01889, section 3",
     claims={
         "the transfer time that shows depends on the width by less than two percentage points": lambda rows: all(
             np.ptp(column(rows, "shown", positions=positions)) < 2 for positions in RING_POSITIONS
@@ -86,8 +86,8 @@ LENGTHS = 64, 128, 256, 512
     look=Look("positions", ("shown",), "width", log="x", title="percent of the transfer time that nothing hides"),
 )
 def positions_that_hide(run):
-    """Four ranks in a ring, zigzag positions. Of the time that a block's three transfers take in the forward pass, what
-    a rank waits for, in percent. `positions` are those of one rank; heads have a width of 8.
+    """Four ranks in a ring, zigzag positions. For which percentage of the time that a block's three transfers take in
+    the forward pass does a rank wait? `positions` are those of one rank; heads have a width of 8.
 
     With the formula's 80 positions, a block travels for as long as a rank attends to it.
     """
@@ -149,8 +149,8 @@ RANKS, POSITIONS = 8, 4096
     look=Look("hop", ("busiest",), "positions", kind="bar", title="fraction of a block, on the busiest rank"),
 )
 def busiest_in_each_hop(run):
-    """Eight ranks, 512 positions each, a causal mask: the pairs of a query and a key that it sees, for the block that a
-    rank has in each hop of the ring. One is a whole block of 512 times 512 pairs. `mean`: of all ranks.
+    """Eight ranks, 512 positions each, a causal mask. In each hop of the ring a rank has another block: how many pairs
+    of a query and a key that it may see? One is a whole block of 512 times 512 pairs. `mean`: of all ranks.
     """
     for kind in KINDS:
         places = places_of(kind, RANKS, POSITIONS)
@@ -184,7 +184,7 @@ DRAWS = 100
 
 @figure(
     "What if a sequence holds several documents?",
-    source="our own; Wang et al. (WLB-LLM), arXiv:2503.17924; Grattafiori et al., section 3.3.2 (document mask)",
+    source="a count of ours; Wang et al., arXiv:2503.17924; Grattafiori et al., section 3.3.2 (document mask)",
     claims={
         "with one document, zigzag positions and stripes are even": lambda rows: (
             value(rows, "busiest", documents=1, positions="zigzag") < 1.01
@@ -231,7 +231,7 @@ def sent_by_a_rank(exchange, ranks, shared):
 
 @figure(
     "Which exchange sends least, if queries share their keys?",
-    source="our own closed forms; Ainslie et al., arXiv:2305.13245",
+    source="closed forms of ours; Ainslie et al., arXiv:2305.13245",
     claims={
         "with a key head for each query head, Ulysses sends a quarter of what the all-gather sends": lambda rows: (
             abs(ratio(rows, "sent", shared=1, exchange=("ulysses", "gather")) - 0.25) < 1e-9
@@ -265,7 +265,7 @@ WAYS = {
 
 @figure(
     "Should tokens travel, or gradients of experts?",
-    source="our own; Lepikhin et al., arXiv:2006.16668",
+    source="a comparison of ours; Lepikhin et al., arXiv:2006.16668",
     claims={
         "with 16 tokens on a rank, travelling tokens make a step less than 0.7 times as long": lambda rows: (
             ratio(rows, "ms", tokens=16, way=("experts stay, tokens travel", "experts everywhere, hidden")) < 0.7
@@ -360,7 +360,7 @@ def dropped_by_chance(dice, experts, each, capacity, draws=400):
 
 @figure(
     "How many tokens make chance even?",
-    source="our own; the estimate for the largest of E normal deviations",
+    source="draws of ours; the estimate for the largest of E normal deviations",
     claims={
         "with 16 tokens for each of 64 experts, the busiest has over 1.5 times an equal share": lambda rows: (
             value(rows, "busiest", tokens=16, experts=64) > 1.5

@@ -67,6 +67,11 @@ def test_on_paper_a_figure_with_a_slider_has_all_its_stops_in_one_picture():
     assert "pipelines.zoo" not in figures.on_paper(pipelines)
 
 
+def test_code_in_a_figures_words_and_in_its_source_is_code_on_its_page():
+    shown = figures.template_values(lessons.chapter("layouts"), "layouts.one_way_alone", figures.PageData(""))
+    assert "<code>lockstep plan</code>" in shown["source"] and "<code>again</code>" in shown["text"]
+
+
 def test_the_program_that_a_task_calls_the_one_below_is_below():
     for chapter in filter(lambda one: one.exercise, map(lessons.chapter, lessons.CHAPTERS)):
         shown = exercises.template_values(chapter, "")
