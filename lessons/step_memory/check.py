@@ -26,7 +26,9 @@ POINTS = {
     "near the best plan where some layers keep much and take little time": 4,
     "near the best plan of 90 layers": 2,
 }
-UNFIT = "judged only when it fits"
+OVER = 1.07  # times the limit: the overflow of a plan that forgets an input, whose time is judged all the same
+UNFIT = f"judged only when plans hold at most {OVER:g} times the limit"
+UNUSED = "judged only when something is recomputed where not all activations fit"
 FLOPS = 1e12  # of the device
 US = 1e-6
 
@@ -125,11 +127,12 @@ def draw_cases(dice: random.Random) -> list[ChainCase]:
     first = alike(dice.randint(16, 20), 6, dice.randint(10, 14), dice.randint(80, 120))
     second = alike(dice.randint(20, 24), 1, dice.randint(5, 8), dice.randint(80, 120))
     third, fourth = attention(6, 24), attention(5, 30)
-    many = tuple(ChainLayer(1, dice.randint(2, 7), dice.randint(20, 160)) for _ in range(90))
+    forward = dice.randint(40, 160)  # the same in all 90 layers, so that what differs is only how much each keeps
+    many = tuple(ChainLayer(1, dice.randint(2, 7), forward) for _ in range(90))
     return [
         ChainCase("alike", first, share(first, dice.uniform(0.35, 0.5))),
         ChainCase("alike", second, share(second, dice.uniform(0.15, 0.25))),
-        ChainCase("some", third, share(third, dice.uniform(0.25, 0.35))),
+        ChainCase("some", third, share(third, dice.uniform(0.15, 0.25))),
         ChainCase("some", fourth, share(fourth, dice.uniform(0.4, 0.5))),
         ChainCase("90", many, share(many, dice.uniform(0.2, 0.3))),
         ChainCase("tight", first, least_peak(first)),
@@ -148,24 +151,23 @@ def check(solution, seed):
         one = cases[2]  # for the timelines of the report
         attempt.run(one.worker(plans[2]), beside=one.run(one.best), **one.values())
     yield whole, True, f"{', '.join(str(len(one)) for one in plans)} segments, in {len(cases)} models"
-    peaks = [case.peak(one) for case, one in zip(cases, plans, strict=True)]
-    is_fitting = max(peaks) <= TARGETS["memory"]
-    again = sum(count for how, count in plans[-1] if how == AGAIN)
+    *elsewhere, again = [sum(count for how, count in one if how == AGAIN) for one in plans]
     told = f"{again} of {len(cases[-1].layers)} layers are recomputed where all activations fit"
-    yield nothing, is_fitting and not again, told if is_fitting else UNFIT
+    yield nothing, any(elsewhere) and not again, told if any(elsewhere) else UNUSED
     told = "plans hold up to {:.3f} times the limit; at most {:g} is allowed".format
-    yield fits, is_fitting, told(max(peaks), TARGETS["memory"])
+    peaks = [case.peak(one) for case, one in zip(cases, plans, strict=True)]
+    yield fits, max(peaks) <= TARGETS["memory"], told(max(peaks), TARGETS["memory"])
     peaks = []
     with solution.attempt() as attempt:
         for case in few:
             peaks.append(case.peak(parse_plan(attempt.call("plan", *case.arguments()), len(case.layers))))
     done = len(peaks) == len(few)  # an error of the solution ends its attempt, and is reported
     lean = done and max(peaks) <= TARGETS["memory"]
-    yield tight, is_fitting and lean, told(max(peaks), TARGETS["memory"]) if done else "it failed there"
+    yield tight, lean, told(max(peaks), TARGETS["memory"]) if done else "it failed there"
     for mark, kind in zip(near, ("alike", "some", "90"), strict=True):
         chosen = [(case, one) for case, one in zip(cases, plans, strict=True) if case.kind == kind]
         parts = [case.seconds(one) / case.seconds(case.best) for case, one in chosen]
-        held = all(case.peak(one) <= TARGETS["memory"] for case, one in chosen)
+        held = all(case.peak(one) <= OVER for case, one in chosen)
         words = f"{', '.join(f'{part:.4f}' for part in parts)} times the step of the best plan that fits"
         words += f"; at most {TARGETS['time']} is allowed"
         yield mark, held and max(parts) <= TARGETS["time"], words if held else UNFIT
