@@ -164,8 +164,8 @@ def half_as_much_again(run):
 def how_far_ahead(run):
     """As before. `prefetch` is the number of layers that may be on their way while one computes; there are eight.
 
-    `kB` is the most that a rank holds of weights. The formula knows the time of each layer's passes, as the run without
-    prefetching has it, and the sizes of layers.
+    `kB` is the most that a rank holds of weights. The formula uses the sizes of layers, and the times of their passes
+    in the run without prefetching.
     """
     for tokens in AHEAD_TOKENS:
         late = sharded_step(run, prefetch=0, workers=4, batch=tokens // CONTEXT)
@@ -228,7 +228,8 @@ def tokens_that_hide(run):
     """Four ranks, one layer ahead. The time that is lost to gathers, as a percentage of what all gathers take.
 
     Twice the width is about four times as many weights. With the formula's 300 tokens, a layer's gather takes as
-    long as its forward pass.
+    long as its forward pass. With more tokens, what still shows is the first gather of each pass, and that of a layer
+    that is larger than the one before.
     """
     for width in (32, 64, 128):
         sizes = layer_sizes(width)
