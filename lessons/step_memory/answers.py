@@ -71,7 +71,7 @@ def small_update(run, update: float, how: str) -> float:
     """Return a weight's mean value after STEPS additions, each of which is rounded to bf16."""
     assert FORMATS["bf16"][0] == 8
     weights = np.ones(4096, np.float32)
-    stored = ShortWeights("bf16", how == "at random", run.seed)
+    stored = ShortWeights("bf16", how.startswith("up or down at random"), run.seed)
     for step in range(STEPS):
         weights += np.float32(update)
         stored.store(weights, step)

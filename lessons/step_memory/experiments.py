@@ -52,7 +52,7 @@ def peaks(done):
 def what_a_step_holds(run):
     """Adam trains a transformer of six blocks and 161,029 weights, in float32 on one machine. A sequence has 32 tokens.
 
-    `16 d` is 16 bytes for each weight.
+    `16 d` is 16 bytes for each weight. The gradient takes as much as the weights, and hides their line.
     """
     for batch in BATCHES:
         done = run(**{**MODEL, "batch": batch})
@@ -160,7 +160,7 @@ def square_root(run):
     look=Look("segments", ("kB",), theory=("k a + (64/k) c",), log="xy", title="peak activations of 64 layers, kB"),
 )
 def how_many_segments(run):
-    """The model of 64 layers, cut into this many segments. The formula knows the mean of what a layer keeps, c, and the
+    """The model of 64 layers, cut into this many segments. The formula uses the mean of what a layer keeps, c, and the
     size of its input, a.
     """
     work = text.build(text.Settings(**{name: SMALL[name] for name in ("context", "width", "heads")}, depth=62))
