@@ -160,16 +160,21 @@ def test_a_quiz_in_gift_has_every_item_with_one_right_answer_and_closed_braces(n
     assert gift(chapter, 3) == gift(chapter, 3)
 
 
-def test_courses_of_one_week_and_thirteen_name_what_exists():
-    (week, sessions), (semester, weeks) = course.courses().items()
-    assert (len(sessions), len(weeks)) == (5, 13)
-    for name in (week, semester):
+def test_courses_name_what_exists():
+    sessions, weeks, part = course.courses().values()
+    assert (len(sessions), len(weeks), len(part)) == (5, 13, 4)
+    for name in course.courses():
         assert course.syllabus(name).count("\n") == len(course.courses()[name]) + 1
-    for session in (*sessions, *weeks):
+    for session in (*sessions, *weeks, *part):
         assert all(lessons.chapter(one) for one in session["read"])
         assert "lab" in session or "also" in session, "a session says what is done in class"
-        assert sessions.count(session) == 0 or "45 minutes" in session["also"], "a lab fills half of 90 minutes"
+        assert session in weeks or "45 minutes" in session["also"], "a lab fills half of 90 minutes"
         assert all(lessons.chapter(session[kind]).has_text for kind in ("lab", "exercise") if kind in session)
+
+
+def test_every_chapter_is_read_in_some_course():
+    read = {name for sessions in course.courses().values() for session in sessions for name in session["read"]}
+    assert set(lessons.CHAPTERS) - read == set()
 
 
 def test_every_command_that_the_hub_names_exists():
