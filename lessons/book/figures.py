@@ -82,7 +82,9 @@ def labels(queries: tuple[str, ...]) -> dict[str, str]:
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, float):
+        return f"{float(f'{value:.4g}'):,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def moving(chapter: Chapter, block: Schedule | Timeline, page: PageData) -> dict[str, Any]:

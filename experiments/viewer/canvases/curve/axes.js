@@ -99,7 +99,7 @@ function short(value) {
   const size = Math.abs(value);
   if (size >= 1e12) return power(value);
   if (size >= 1e6) return value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 4 });
-  if (size && size < 1e-3) return value.toExponential().replace(/(\.\d{3})\d+/, "$1");
+  if (size && size < 1e-3) return Number(value.toPrecision(4)).toExponential();
   return Number(value.toPrecision(Number.isInteger(value) ? 6 : 4)).toLocaleString("en", { maximumFractionDigits: 9 });
 }
 
