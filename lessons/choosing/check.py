@@ -14,7 +14,7 @@ from lessons.grading.grader import SolutionError
 
 POINTS = {
     "it names a strategy, on every cluster": 1,
-    "what it names fits into memory": 3,
+    "the strategy that it names fits into memory": 3,
     "and stays within the budget of bytes": 3,
     "near the oracle where the network is fast": 3,
     "near the oracle where messages are slow": 3,

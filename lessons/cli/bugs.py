@@ -44,7 +44,7 @@ def bugs(
         if not name:
             refuse("applies to a single bug; give its NAME, or remove the option.", "save", "seed")
         if answers and name:
-            raise ValueError(f"--answers grades all answers of a file; leave {name} out.")
+            raise ValueError(f"--answers grades all answers in a file; remove {name}.")
         if record:
             for_authors()
             recorded.write()
@@ -62,7 +62,7 @@ def _list() -> None:
         table.add_row(one.name, str(lessons.chapter(one.chapter).number), str(one.difficulty))
     console.print(table)
     console.print(
-        "\nEach is the algorithm with this name with one mistake:\nlockstep book bugs NAME",
+        "\nEach is the algorithm of this name with one mistake:\nlockstep book bugs NAME",
         style="dim",
         highlight=False,
     )

@@ -52,7 +52,9 @@ def check(
     if table or (file and (file.is_dir() or file.suffix == ".zip")):
         with usage_errors():
             if not (table and file) or plain or written or hint:
-                raise ValueError("a pile is graded with --csv FILE; hints and other formats are for one solution only.")
+                raise ValueError(
+                    "many solutions are graded with --csv FILE; hints and other formats are for one solution only."
+                )
             _pile(lessons.chapter(name), file, table, seed)
         return
     from lessons.cli import exercise

@@ -32,7 +32,7 @@ def quiz(name: str, seed: int | None, gift: Path | None) -> None:
             if within:
                 said = f"Numbers are accepted within {100 * min(within):g} to {100 * max(within):g} %."
                 console.print(said, highlight=False)
-            console.print(f"{len(one.items)} questions, numbers of --seed {seed}: {gift}", highlight=False)
+            console.print(f"{len(one.items)} questions, with the numbers of --seed {seed}: {gift}", highlight=False)
             return
         if not one.items:
             raise ValueError(f"chapter {name} has no quiz.")

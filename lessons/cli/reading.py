@@ -106,7 +106,7 @@ def _list_figures(one: chapters.Chapter) -> None:
     "count",
     type=click.IntRange(1, 100),
     help="for authors: try claims and quiz answers under this many consecutive seeds, the first drawn at random; "
-    "without a CHAPTER, in all of them. A CHAPTER may also be a single figure, such as sgd.longest_step",
+    "without a CHAPTER, in all chapters. A CHAPTER may also be a single figure, such as sgd.longest_step",
 )
 @click.option("--seed", type=click.IntRange(0, 10**8), help="first seed of --fresh, to try the same seeds again")
 def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int | None) -> None:

@@ -172,7 +172,9 @@ def _cut(sheet: Sheet, level: int) -> tuple[list[tuple[int, int]], str]:
     for begins in notes["cut"]:
         fits = [node for node in statements if lines[node.lineno - 1].lstrip().startswith(begins)]
         if len(fits) != 1:
-            raise ValueError(f"{sheet.name}, level {level}: {len(fits)} statements begin with {begins!r}; one must.")
+            raise ValueError(
+                f"{sheet.name}, level {level}: {len(fits)} statements begin with {begins!r}; exactly one must."
+            )
         first = fits[0].lineno
         if places and places[-1][1] == first - 1:  # merges with the previous hole
             first = places.pop()[0]

@@ -94,7 +94,7 @@ def _weights(attempt, case: Chain) -> list[float]:
     except (TypeError, ValueError):
         found = np.zeros(())
     if found.shape != (len(case.w),):
-        raise SolutionError(f"train must return {len(case.w)} numbers for {len(case.w)} stages, a list.")
+        raise SolutionError(f"train must return {len(case.w)} numbers for {len(case.w)} stages, in a list.")
     return found.tolist()
 
 

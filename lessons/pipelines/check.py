@@ -47,12 +47,12 @@ def check(solution, seed):
 
         held = max(max(in_flight_until_weights(lists)) / stages for (stages, _), lists in plans.items())
         few = quick and held <= TARGETS["memory"]
-        told = f"{held:.2f} times as many as stages; at most {TARGETS['memory']:g} is allowed"
+        told = f"{held:.2f} times as many micro-batches as there are stages; at most {TARGETS['memory']:g} is allowed"
         yield lean, few, told if quick else "not judged until stages are idle no longer than GPipe's"
 
         told = f"{bubble:.2f} times the bubble of GPipe; at most {TARGETS['split']:.2f} is allowed"
         halves = few and bubble <= TARGETS["split"] + BITS
-        yield split, halves, told if few else "not judged until stages hold no more than that"
+        yield split, halves, told if few else "not judged until no stage holds more micro-batches than there are stages"
 
         stages = dice.randint(5, 8)
         chunks = dice.randint(1, stages - 2)

@@ -75,7 +75,7 @@ def test_chapters_are_listed_in_order_in_80_columns(command):
             ("run", "sgd", "--fresh", "1", "--out", "figures"),
             "--out writes the results of the recorded seeds",
         ),
-        (("bugs", "easgd", "--answers", __file__), "--answers grades all answers of a file; leave easgd out."),
+        (("bugs", "easgd", "--answers", __file__), "--answers grades all answers in a file; remove easgd."),
         (("bugs", "--json", "graded.json"), "--json goes with --answers FILE"),
         (("bugs", "--save", "answers.json"), "--save applies to a single bug"),
     ],
