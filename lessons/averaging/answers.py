@@ -44,7 +44,7 @@ def gain(run, keep: float) -> float:
     return momentum.gain(run, form="classical", block_momentum=keep)
 
 
-BOTH = {"all are late now and then, and one is three times as slow besides": ("exponential", 3)}
+BOTH = {"all are late now and then, and one also takes three times as long": ("exponential", 3)}
 
 
 def company(run, late: str) -> str:

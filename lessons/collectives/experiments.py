@@ -42,7 +42,7 @@ DIVISIBLE = 4 * 40_320  # bytes of a vector, divisible by every number of ranks 
         "the ring sends less than two vectors, however many ranks there are": lambda rows: (
             max(column(rows, "ring")) < 2
         ),
-        "with 2, 4, 8, ... ranks halving/doubling sends as little; with others, up to 1.5 times as much": lambda rows: (
+        "with 2, 4, 8, ... ranks halving/doubling sends as much as the ring, else up to 1.5 times that": lambda rows: (
             all(
                 (row["halving_doubling"] / row["least"] < 1.0001) == (row["ranks"] & (row["ranks"] - 1) == 0)
                 for row in rows

@@ -10,7 +10,7 @@ MORE_RANKS = Assignment(
     turn={"collective": WAYS, "workers": (4, 8, 16, 32)},
     note=("seconds", "messages"),
     claims={
-        "the ring's time doubles with the ranks, and grows faster than that of the others": lambda rows: (
+        "the ring's time doubles with the number of ranks, and grows faster than that of the others": lambda rows: (
             _grows(rows, "ring") > 6 > 3 > max(_grows(rows, name) for name in WAYS[1:])
         ),
         "with 32 ranks the ring takes over eight times as long as recursive doubling": lambda rows: (

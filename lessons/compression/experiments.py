@@ -23,10 +23,10 @@ PLAIN = {"learning_rate": 0.2, "steps": STEPS, "evaluations": 1}
         "with error feedback every biased codec ends less than a quarter above the uncompressed loss": lambda rows: all(
             ratio(rows, "loss", codec=(codec, "none"), feedback=("with feedback", "without")) < 1.25 for codec in BIASED
         ),
-        "without error feedback every biased codec ends at more than twice the loss it has with it": lambda rows: all(
+        "error feedback more than halves the loss of every biased codec": lambda rows: all(
             ratio(rows, "loss", codec=codec, feedback=("without", "with feedback")) > 2 for codec in BIASED
         ),
-        "without error feedback unbiased and nearly exact codecs end at less than 1.5 times the loss with it": (
+        "error feedback changes the loss of unbiased and nearly exact codecs by less than a factor of 1.5": (
             lambda rows: all(
                 2 / 3 < ratio(rows, "loss", codec=codec, feedback=("without", "with feedback")) < 1.5
                 for codec in UNBIASED + EXACT
@@ -142,7 +142,7 @@ CODES = {"none": {}, "bf16": {}, "one_bit": {}, "top_k": {"density": 0.01}, "pow
     "When does compression pay?",
     source="Xu et al., 2021; Agarwal et al., 2022",
     claims={
-        "on a slow network every codec is over 1.9 times as fast, and the fewer its bytes the faster": lambda rows: (
+        "on a slow network every codec is over 1.9 times as fast as none; the fewer bytes, the faster": lambda rows: (
             by_bytes(rows, 0.01) == sorted(by_bytes(rows, 0.01)) and by_bytes(rows, 0.01)[0] > 1.9
         ),
         "on a fast network no codec pays: only the cost of encoding is left": (
@@ -223,14 +223,14 @@ def latency_floor(run):
         "a larger threshold sends less": lambda rows: (
             column(rows, "bytes") == sorted(column(rows, "bytes"), reverse=True)
         ),
-        "too small a threshold sends over half of all bytes, for over 1.3 times the lowest loss": lambda rows: (
+        "too small a threshold sends over half of all bytes, and ends at over 1.3 times the lowest loss": lambda rows: (
             rows[0]["times fewer"] < 2 and rows[0]["loss"] > 1.3 * min(column(rows, "loss"))
         ),
-        "too large a threshold holds small gradients back, for over twice the lowest loss": lambda rows: (
+        "too large a threshold holds small gradients back, and ends at over twice the lowest loss": lambda rows: (
             rows[-1]["loss"] > 2 * min(column(rows, "loss"))
         ),
-        "a medium threshold sends under 1/100 of the bytes for less than 1.75 times the lowest loss": lambda rows: any(
-            row["times fewer"] > 100 and row["loss"] < 1.75 * min(column(rows, "loss")) for row in rows
+        "a medium threshold sends under 1/100 of the bytes, and ends below 1.75 times the lowest loss": lambda rows: (
+            any(row["times fewer"] > 100 and row["loss"] < 1.75 * min(column(rows, "loss")) for row in rows)
         ),
     },
     look=Look("times fewer", ("loss",), "tau", log="xy", title="training loss"),
@@ -459,7 +459,7 @@ OPTIMIZERS = {
 
 @figure(
     "Does error feedback suit every optimizer?",
-    source="Tang et al., 2021, whose abstract says that it does not; on digits the figures are ours",
+    source="Tang et al., 2021, whose abstract says that it does not; the figures on digits are ours",
     claims={
         "with SGD the largest hundredth ends less than a quarter above whole gradients": lambda rows: (
             ratio(rows, "loss", optimizer="SGD", sent=("the largest hundredth", "whole gradients")) < 1.25
@@ -514,7 +514,7 @@ def unlike_loss(run, sent, rate, **values):
             interior({row["rate"]: row["loss"] for row in rows if row["sent"] == "the largest, the rest owed"}) > 0
             and min(column(rows, "loss", sent="the largest, the rest owed")) > 1e-3
         ),
-        "if the largest difference is sent, the loss ends lower at a larger rate, at the largest below 1e-12": (
+        "if the largest difference is sent, larger rates end at lower losses, the largest below 1e-12": (
             lambda rows: (
                 is_falling(column(rows, "loss", sent="the largest difference"))
                 and column(rows, "loss", sent="the largest difference")[-1] < 1e-12

@@ -250,13 +250,13 @@ def _gradient(comm, task, s):
         "up to four ranks, Muon's step takes 1/N of the time on N ranks, within 10 %": lambda rows: all(
             abs(row["step, Muon"] * row["ranks"] / rows[0]["step, Muon"] - 1) < 0.1 for row in rows if row["ranks"] <= 4
         ),
-        "from four ranks to 16 the time of Muon's step changes by less than 5 %": lambda rows: (
+        "from 4 to 16 ranks the time of Muon's step changes by less than 5 %": lambda rows: (
             abs(ratio(rows, "step, Muon", ranks=(16, 4)) - 1) < 0.05
         ),
         "with ZeRO-1 every doubling of the ranks shortens the step": lambda rows: is_falling(
             column(rows, "step, ZeRO-1")
         ),
-        "on 16 ranks the fullest keeps more than twice as much state as with ZeRO-1": lambda rows: (
+        "of 16 ranks, the fullest keeps more than twice as much state as with ZeRO-1": lambda rows: (
             rows[-1]["kB, Muon"] > 2 * rows[-1]["kB, ZeRO-1"]
         ),
         "in total ranks send as many bytes as with ZeRO-1, but the busiest of 16 sends over twice as many": (

@@ -31,7 +31,7 @@ WAITING = Assignment(
     turn={"slow": LATE},
     note=("samples", "held_out_loss"),
     claims={
-        "if one worker is four times as slow, all process less than a third of the samples": lambda rows: (
+        "if one worker is four times as slow, all together process less than a third as many samples": lambda rows: (
             ratio(rows, "samples", slow=("none", "4:4")) > 3
         ),
     },
@@ -41,7 +41,7 @@ ASKING = Assignment(
     turn={"slow": LATE},
     note=("samples", "held_out_loss"),
     claims={
-        "if one worker is eight times as slow, all still process four fifths of the samples": lambda rows: (
+        "if one worker is eight times as slow, all together still process four fifths as many samples": lambda rows: (
             min(column(rows, "samples")) > 0.8 * value(rows, "samples", slow="none")
         ),
     },

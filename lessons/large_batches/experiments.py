@@ -167,7 +167,7 @@ def two_rules(run):
         "from 1 sample to 4 the rate grows more than 2.5-fold, from 256 to 1,024 by less than a fifth": lambda rows: (
             ratio(rows, "rate", batch=(4, 1)) > 2.5 and ratio(rows, "rate", batch=(1024, 256)) < 1.2
         ),
-        "at the critical batch a step gains half of the most it can": lambda rows: (
+        "at the critical batch a step gains half of the largest possible gain": lambda rows: (
             abs(value(rows, "gain", batch=16) - 0.5) < 0.1
         ),
     },
@@ -202,7 +202,7 @@ def _one_step(run, batch, rate, seed):
         "with k times the rate the error stays within 1.5 points up to 16 times the batch": lambda rows: (
             np.ptp(column(rows, "error", rate="rate k times")[:5]) < 1.5
         ),
-        "beyond 16 times the batch the error rises, at 1,024 images to more than ten times": lambda rows: (
+        "beyond 16 times the batch the error rises, to more than ten times as much at 1,024 images": lambda rows: (
             column(rows, "error", rate="rate k times")[5] > max(column(rows, "error", rate="rate k times")[:5])
             and column(rows, "error", rate="rate k times")[6] > 10 * max(column(rows, "error", rate="rate k times")[:5])
         ),

@@ -40,10 +40,10 @@ FIND = Assignment(
     paired=True,
     note=("held_out_loss",),
     claims={
-        "batches of 16 end lower at a rate of 0.02 than at 0.01": lambda rows: (
+        "batches of 16 end at a lower loss at a rate of 0.02 than at 0.01": lambda rows: (
             _ends(rows, 16, 0.02) < 0.95 * _ends(rows, 16, 0.01)
         ),
-        "batches of 256 end lowest at a rate of 0.16": lambda rows: (
+        "batches of 256 end at their lowest loss at a rate of 0.16": lambda rows: (
             1.2 * _ends(rows, 256, 0.16) < min(_ends(rows, 256, rate) for rate in (0.01, 0.04))
         ),
     },

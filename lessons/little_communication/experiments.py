@@ -45,7 +45,7 @@ def across(done):
 
 
 @figure(
-    "What share of their time do two data centres train?",
+    "What share of their time do two data centres spend training?",
     source="Douillard et al., 2023",
     claims={
         "on a line that takes a second for the model, meeting in every step leaves under half of the time": (
@@ -339,7 +339,7 @@ def in_chaos(run, method):
     "For the same bytes: send a few parameters in every step, or all of them rarely?",
     source="Beton et al., 2025",
     claims={
-        "sending one parameter in 256 in every step ends lower than sending all every 256 steps": lambda rows: (
+        "one parameter in 256 in every step ends at a lower loss than all parameters every 256 steps": lambda rows: (
             ratio(rows, "loss", share=1 / 256, send=("few, always", "all, seldom")) < 1
         ),
         "with a quarter per step neither way ends at more than one and a half times the other's loss": lambda rows: (
@@ -372,7 +372,7 @@ def train_sparing(run, send, period):
 
 
 @figure(
-    "How long is an exchange between many places?",
+    "How long does an exchange between many places take?",
     source="Kolehmainen et al., 2025; Koloskova, Stich & Jaggi, 2019",
     claims={
         "the sum of all takes longer with every further place": lambda rows: is_rising(
@@ -435,7 +435,7 @@ LEDGER = {
 
 @figure(
     "What does each method learn in the same steps, and what does it send for that?",
-    source="all of the papers of this chapter",
+    source="all papers of this chapter",
     claims={
         "each method that saves traffic sends less than a quarter of what meeting in every step does": lambda rows: all(
             row["kB"] < value(rows, "kB", method="every step") / 4 for row in rows if row["method"] != "every step"
@@ -490,7 +490,7 @@ AGGREGATES = ("mean", "trimmed", "median", "krum")
 
 
 @figure(
-    "How far can two liars of ten pull a step?",
+    "How far can two liars among ten workers pull a step?",
     source="Blanchard et al., 2017; Yin et al., 2018; Baruch, Baruch & Goldberg, 2019",
     claims={
         "the mean goes as far as liars please: a hundredfold lie pulls it over 40 times as far as a plain one": (

@@ -173,7 +173,7 @@ def best_place(rows, quantity):
 
 
 @figure(
-    "What is saved if ranks sum once for two layers, and not after each?",
+    "What is saved if ranks sum once for two layers instead of after each?",
     source="Shoeybi et al., arXiv:1909.08053",
     claims={
         "splitting columns, then rows, sends less than 0.45 times as much as splitting the units of each layer": (

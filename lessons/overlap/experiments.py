@@ -527,7 +527,7 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
         "the hybrid never sends more than either": lambda rows: all(
             row["hybrid"] <= min(row["split"], row["replicated"]) * (1 + 1e-9) for row in rows
         ),
-        "the hybrid sends about a quarter where splitting sends as much as replicating": lambda rows: (
+        "where splitting sends as much as replicating, the hybrid sends about a quarter of that": lambda rows: (
             0.24
             < value(rows, "hybrid", **{"batch of all": WIDTH}) / value(rows, "split", **{"batch of all": WIDTH})
             < 0.25

@@ -14,10 +14,10 @@ HIDE = Assignment(
         "layer by layer is never slower here": lambda rows: all(
             _seconds(rows, bandwidth, 0) < _seconds(rows, bandwidth, WHOLE) for bandwidth in (1e8, 5e8, 1.7e9, 1e10)
         ),
-        "layer by layer gains most on a medium network, a factor over 1.3": lambda rows: (
+        "layer by layer gains most on a medium network, a factor of over 1.3": lambda rows: (
             _gain(rows, 1.7e9) > max(1.3, _gain(rows, 1e8), _gain(rows, 1e10))
         ),
-        "on the slowest network layer by layer gains a factor below 1.1": lambda rows: _gain(rows, 1e8) < 1.1,
+        "on the slowest network layer by layer gains a factor of less than 1.1": lambda rows: _gain(rows, 1e8) < 1.1,
     },
 )
 CUT = Assignment(

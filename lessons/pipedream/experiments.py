@@ -183,7 +183,7 @@ STALE = {
         "a pipeline that flushes learns the same at every depth": lambda rows: (
             np.ptp(column(rows, "synchronous")) < 1e-3
         ),
-        "with stale weights, four stages end at over 0.8 times the loss of two, and eight end higher than two": (
+        "with stale weights, four stages end at over 0.8 times the loss of two, and eight above that of two": (
             lambda rows: all(
                 0.8 * two < four and two < eight
                 for two, four, eight in (column(rows, "loss", weights=w) for w in ("stash", "none", "vertical sync"))
@@ -251,7 +251,7 @@ TUNED = {  # on how many stages weights are computed, how, and the steps to try
         "vertical sync is the worst with its own best rate and momentum, too": lambda rows: (
             best(rows, weights="vertical sync")["loss"] > max(best(rows, weights=w)["loss"] for w in ("stash", "none"))
         ),
-        "stashing ends lower without momentum than with 0.9": lambda rows: (
+        "stashing ends at a lower loss without momentum than with 0.9": lambda rows: (
             ratio(rows, "loss", weights="stash", momentum=(0.0, 0.9)) < 0.9
         ),
     },

@@ -136,7 +136,7 @@ TRIED = {
         "each at its own best rate and momentum, two stages end at over 1.3 times the loss of one": lambda rows: (
             _least(rows, 2) > 1.3 * _least(rows, 1)
         ),
-        "four stages end higher than two, and eight end at over 1.5 times the loss of two": lambda rows: (
+        "four stages end at a higher loss than two, and eight at over 1.5 times the loss of two": lambda rows: (
             _least(rows, 2) < _least(rows, 4) and 1.5 * _least(rows, 2) < _least(rows, 8)
         ),
         "eight stages end at over four times the loss of one": lambda rows: _least(rows, 8) > 4 * _least(rows, 1),
@@ -170,7 +170,7 @@ def _least(rows, stages):
 
 @figure(
     "How large may a step be if its gradient is late?",
-    source="Yang et al., 2021 (PipeMare), lemma 1; with momentum by trying",
+    source="Yang et al., 2021 (PipeMare), lemma 1; with momentum, by trial",
     claims={
         "without momentum the rate is below 2 sin(pi / (4 t + 2)) on curvature 1, for every delay t": lambda rows: all(
             abs(row["largest rate"] / row["theory"] - 1) < 0.01 for row in rows if row["momentum"] == 0
@@ -283,13 +283,13 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
         "a prediction on top of half the delay gains less than a third": lambda rows: (
             _with(rows, "half as late, predicted") > 0.67 * _with(rows, "half as late")
         ),
-        "with a rate for each stage, the loss ends a tenth or more below one rate's": lambda rows: (
+        "a rate for each stage lowers the loss by a tenth or more": lambda rows: (
             _with(rows, "a rate each") < 0.9 * _with(rows, "one rate")
         ),
         "the loss ends higher if rates return to their full value than if they stay divided": lambda rows: (
             _with(rows, "a rate each, at first") > _with(rows, "a rate each")
         ),
-        "with half the delay and a rate for each stage, the loss ends a sixth or more below one rate's": lambda rows: (
+        "half the delay and a rate for each stage together lower the loss by a sixth or more": lambda rows: (
             _with(rows, "half as late, a rate each") < 5 / 6 * _with(rows, "one rate")
         ),
         "no remedy comes close to one machine: all end at over twice its loss": lambda rows: all(
@@ -349,8 +349,8 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
         "eight machines that never wait end a fifth or more lower without momentum than with 0.9": lambda rows: (
             ratio(rows, "loss", method="never waits", momentum=(0.0, 0.9)) < 0.8
         ),
-        "each at its best rate and momentum, eight machines with half the delay end lower than one": lambda rows: (
-            _after(rows, "half as late") < 0.8 * _after(rows, "one machine")
+        "each at its best rate and momentum, eight machines with half the delay end below the loss of one": (
+            lambda rows: _after(rows, "half as late") < 0.8 * _after(rows, "one machine")
         ),
         "with half the delay and a rate for each stage, eight machines end at under two thirds of the loss of one": (
             lambda rows: _after(rows, "both") < 2 / 3 * _after(rows, "one machine")

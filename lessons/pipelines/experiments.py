@@ -183,8 +183,8 @@ FAT = "64,64,64,64,64,128,128,64,64,64,64"  # twelve layers; the seventh is a qu
         "equal stages come within a tenth of K M / (M + K - 1)": lambda rows: all(
             0.9 < row["alike"] / row["K M / (M+K-1)"] <= 1.01 for row in rows
         ),
-        "the paper's Transformer, whose layers are all the same, comes as close": lambda rows: all(
-            0.9 < row["Transformer"] / row["K M / (M+K-1)"] < 1 for row in rows
+        "the paper's Transformer, whose layers are all the same, comes within a tenth of that formula": lambda rows: (
+            all(0.9 < row["Transformer"] / row["K M / (M+K-1)"] < 1 for row in rows)
         ),
         "if one layer is a quarter of the work, eight machines are worth less than four": lambda rows: (
             value(rows, "one fat layer", machines=8) < 4
@@ -337,7 +337,7 @@ ZOO = {
         "by the list of ops, stages idle for 9, 9, 4.5, 6, 3, 3, 1.5 and 2 forward passes, and work for 24": (
             lambda rows: column(rows, "by the list") == [9, 9, 4.5, 6, 3, 3, 1.5, 2]
         ),
-        "in training, stages idle for as long as by the list, within 0.7 of a forward pass": lambda rows: all(
+        "in training, stages idle for as long as the list says, within 0.7 of a forward pass": lambda rows: all(
             abs(row["idle"] - row["by the list"]) < 0.7 for row in rows
         ),
         "from its first op to its last, a stage of ZB-H2 or ZB-V never idles": lambda rows: all(

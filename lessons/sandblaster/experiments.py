@@ -223,7 +223,7 @@ def what_is_lost(run):
             ratio(rows, "f after 40 steps", memory=(3, 0)) < 1 / 2
             and ratio(rows, "f after 40 steps", memory=(10, 0)) < 1 / 4
         ),
-        "a memory of ten steps ends lower than one of three": lambda rows: (
+        "a memory of ten steps ends at a lower loss than one of three": lambda rows: (
             value(rows, "f after 40 steps", memory=10) < value(rows, "f after 40 steps", memory=3)
         ),
         "with a memory the line search needs over 20 % fewer passes": lambda rows: (

@@ -57,7 +57,7 @@ RATES = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
         "at a small rate, eight averaged workers end at more than three times the loss of one": lambda rows: all(
             ratio(rows, "loss", method=("averaging", "one worker"), rate=rate) > 3 for rate in (0.06, 0.125)
         ),
-        "averaging ends lower at a rate of 1 than at a quarter of it": lambda rows: (
+        "averaging ends at a lower loss with a rate of 1 than with a quarter of that": lambda rows: (
             ratio(rows, "loss", method="averaging", rate=(1.0, 0.25)) < 0.8
         ),
         "averaging at its own best rate still ends at a higher loss than one worker at its best": lambda rows: (

@@ -17,7 +17,7 @@ NOISY = {
     "Can models that were trained separately be averaged at the end?",
     source="Zinkevich, Weimer, Smola & Li, 2010",
     claims={
-        "the loss is what theory says, bias + variance / N, within a sixth": lambda rows: all(
+        "the loss is within a sixth of what theory says, bias + variance / N": lambda rows: all(
             abs(row["loss"] / row["theory"] - 1) < 1 / 6 for row in rows
         ),
         "ten workers remove most of the variance, and a hundred only a little more": lambda rows: (

@@ -69,7 +69,7 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
         kind="bar",
         theory=("formula",),
         log="y",
-        title="ms, or MB of a rank",
+        title="ms, or MB per rank",
     ),
 )
 def torch_beside_ours(run):

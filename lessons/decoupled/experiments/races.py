@@ -35,13 +35,15 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
         "frozen, with one module of four trained, also ends at no more than 1.5 times the loss of true errors": (
             lambda rows: _end(rows, "frozen") < 1.5 * _end(rows, "back-propagation")
         ),
-        "frozen ends lower than old errors and guesses, which train all four at one rate": lambda rows: (
+        "frozen ends at a lower loss than old errors and guesses, which train all four at one rate": lambda rows: (
             _end(rows, "frozen") < min(_end(rows, "old errors"), _end(rows, "guesses"))
         ),
         "frozen takes its steps in under half the time of any other": lambda rows: all(
             _took(rows, "frozen") < 0.5 * _took(rows, method) for method in RACE if method != "frozen"
         ),
-        "old errors end higher than true ones": lambda rows: _end(rows, "old errors") > _end(rows, "back-propagation"),
+        "old errors end at a higher loss than true ones": lambda rows: (
+            _end(rows, "old errors") > _end(rows, "back-propagation")
+        ),
         "the pipeline learns the same as back-propagation, in under 0.7 times the time": lambda rows: (
             abs(_end(rows, "pipeline") / _end(rows, "back-propagation") - 1) < 0.01
             and _took(rows, "pipeline") < 0.7 * _took(rows, "back-propagation")
@@ -97,10 +99,10 @@ RATES = {  # of the lower three modules and of the last, to try
         "with one rate for all modules, old errors end at over 1.5 times the loss of frozen modules": lambda rows: (
             ratio(rows, "loss", method=("old errors, one rate", "frozen")) > 1.5
         ),
-        "with a rate of its own for the last module, old errors end lower than frozen modules": lambda rows: (
+        "with a rate of its own for the last module, old errors end at a lower loss than frozen modules": lambda rows: (
             ratio(rows, "loss", method=("old errors, two rates", "frozen")) < 0.9
         ),
-        "true errors with two rates end less than a third lower than old ones with two": lambda rows: (
+        "with two rates, the loss of true errors is less than a third below that of old ones": lambda rows: (
             ratio(rows, "loss", method=("true errors, two rates", "old errors, two rates")) > 2 / 3
         ),
         "the last module's rate is over ten times the others'": lambda rows: (

@@ -189,7 +189,7 @@ GOES_ON = ("GossipGraD", "push-sum", "AD-PSGD")
 
 @figure(
     "Which methods survive the loss of a worker?",
-    source="Daily et al., 2018; Assran et al., 2019; Lian et al., 2018; D-PSGD stops in the form that this book has",
+    source="Daily et al., 2018; Assran et al., 2019; Lian et al., 2018; it is this book's form of D-PSGD that stops",
     claims={
         "an all-reduce stops, and so does D-PSGD with its fixed neighbours": lambda rows: all(
             value(rows, "status", method=method) == "failed" for method in ("synchronous", "D-PSGD")

@@ -63,7 +63,7 @@ def warm_adagrad(run):
         "four workers cannot commit the sum of many steps": lambda rows: (
             value(rows, "Downpour: the sum", workers=4, period=16) > GUESSING / 2
         ),
-        "where the sum of several steps fails, their mean ends lower": lambda rows: all(
+        "where the sum of several steps fails, their mean ends at a lower loss": lambda rows: all(
             row["AGN: the mean"] < 0.9 * row["Downpour: the sum"]
             for row in rows
             if row["Downpour: the sum"] > LEARNED and row["period"] > 1

@@ -76,7 +76,7 @@ MOMENTA = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
         "eight workers need none: a total just below what asynchrony begets is nearly as good as the best": (
             lambda rows: value(rows, "progress", workers=8, **{"in all": 0.8}) > 0.8 * _favourite(rows, 8)["progress"]
         ),
-        "a total momentum of 0.6, with asynchrony's, gets any number of workers two thirds as far as their best": (
+        "a total momentum of 0.6, including asynchrony's, gets any number of workers two thirds as far as their best": (
             lambda rows: all(
                 value(rows, "progress", workers=n, **{"in all": 0.6}) > 2 / 3 * _favourite(rows, n)["progress"]
                 for n in (1, 2, 4, 8)
