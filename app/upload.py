@@ -20,6 +20,7 @@ from experiments.runs import tables
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.viewer.canvases import timeline
+from experiments.viewer.saved import labels_of_one
 from experiments.wording import naming, units
 
 MOST = upload.MOST_BYTES // 1_000_000  # MB
@@ -140,7 +141,8 @@ def _run(name: str) -> None:
 def _lanes(run: Run, name: str) -> None:
     """Draw the timeline, without the dialog for faults, because this run was not made here."""
     window = components.requested_window(st.session_state.get("uploaded"), name)
-    frame = timeline.trace_frame(run.trace, lane_names(run), timeline.describe(run), name, window)
+    saved = labels_of_one(run.experiment, "timeline")
+    frame = timeline.trace_frame(run.trace, lane_names(run), timeline.describe(run), name, window, saved=saved)
     components.timeline(frame, key="uploaded")
 
 

@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 
 from experiments.viewer.canvases import timeline
+from experiments.viewer.saved import labels_of_one
 from lessons.movement import Timeline
 
 FILE = "timelines.json"
@@ -34,8 +35,9 @@ def make_frame(block: Timeline) -> bytes:
 
     done = run(block.experiment)
     frame = timeline.trace_frame(
-        done.trace, timeline.lane_names(done), timeline.describe(done), block.experiment.query()
-    )
+        done.trace, timeline.lane_names(done), timeline.describe(done), block.experiment.query(),
+        saved=labels_of_one(block.experiment, "timeline"),
+    )  # fmt: skip
     return frame
 
 

@@ -14,11 +14,13 @@ from experiments.specification.experiment import OWN, REAL_DEFAULTS, Experiment
 from experiments.viewer import waits
 from experiments.viewer.canvases import timeline
 from experiments.viewer.html_table import html_table
+from experiments.viewer.saved import labels_of_one
 from experiments.wording import naming, units
 from experiments.wording.place import place
 
 OWN_CORES = 4  # ranks measured at this machine's own speed; more would compete for cores
 LEAST = 0.01  # share of all ranks' time below which a kind of span has no ratio, which would be meaningless
+PAIR = "measured-and-predicted"  # in the name of a saved picture
 EMULATED = 8  # ranks measured if they emulate a device, and so sleep most of the time
 UNFITTED = (
     "To predict this run, measure this machine first: choose *Fit to this machine* under *Cluster* on the left, or "
@@ -55,19 +57,19 @@ def show(run: Run, folder: str, of: str = "") -> None:
     other = counterpart(e)
     if run.status != "finished" or (other is None and e.cluster != "processes"):
         return
-    state = st.session_state
+    state, where = st.session_state, "the simulated cluster" if e.cluster == "processes" else "real processes"
     heading("Predicted and measured", "The same experiment on the simulated cluster and on real processes.", of)
     if other is None:
         st.caption(UNFITTED)
         return
     if state.get("counterpart") != e.key():
-        what = "Predict it with the simulated cluster" if e.cluster == "processes" else "Run it on real processes"
+        what = f"{'Predict it with' if e.cluster == 'processes' else 'Run it on'} {where}"
         st.button(
             what, key="counterpart-run", icon=":material/compare_arrows:", on_click=state.update,
             kwargs={"counterpart": e.key()},
         )  # fmt: skip
         return
-    if made := background.fetch(other, "The other run is in progress.", "counterpart"):
+    if made := background.fetch(other, f"The run on {where} is in progress.", "counterpart"):
         st.fragment(_beside)(run, session.load(str(made)), f"{folder} {made}")
 
 
@@ -90,12 +92,9 @@ def _beside(run: Run, other: Run, name: str) -> None:
              if (said := waits.totals(one))]  # fmt: skip
     window = components.requested_window(st.session_state.get("counterparts"), name)
     both = timeline.beside(measured.trace, predicted.trace)
-    components.timeline(
-        timeline.trace_frame(
-            both, lanes, f"Measured and predicted, rank by rank. {told}", name, window, clock=True, told=" ".join(words)
-        ),
-        "counterparts",
-    )
+    described, saved = f"Measured and predicted, rank by rank. {told}", labels_of_one(measured.experiment, PAIR)
+    frame = timeline.trace_frame(both, lanes, described, name, window, clock=True, told=" ".join(words), saved=saved)
+    components.timeline(frame, "counterparts")
 
 
 def describe_first_difference(where: Parting | None) -> str:

@@ -16,6 +16,7 @@ from experiments.viewer import palette
 from experiments.viewer.canvases import curve
 from experiments.viewer.palette import LineStyle
 from experiments.viewer.pictures import Series
+from experiments.viewer.saved import labels_of_one
 from experiments.wording import naming, units
 from experiments.wording.sentences import capital
 
@@ -160,4 +161,5 @@ def _panel(now: JobState, quantity: str, others: list[Shown] = (), line: LineSty
         ]
         behind = charts.loss(others, axis, state.get("log", False), most)
     picture = charts.growing(series, behind, state.get("log", False))
-    return curve.frame(picture, f"{quantity} of the run under way, at {units.percent(now.fraction)}.", "under way")
+    told = f"{quantity} of the run under way, at {units.percent(now.fraction)}."
+    return curve.frame(picture, told, "under way", labels_of_one(state.asked, f"{quantity}-so-far"))

@@ -13,6 +13,8 @@ from experiments.wording.sentences import capital
 TROUBLE = {"slow": "slow", "pause": "paused", "crash": "lost"}
 """The word in a file's name for each fault setting of an experiment."""
 
+NAMED = 3  # algorithms that the name of a file lists
+
 
 def stem(e: Experiment) -> str:
     """Return the beginning of the names of a run's files: "easgd-digits-4-workers", "asgd-digits-4-workers-slow"."""
@@ -37,4 +39,16 @@ def labels_of_several(shown: Sequence[Shown], picture: str) -> dict:
         return labels_of_one(first, picture) | {"heading": f"{words} · {heading(first)}"}
     lines = ((one.name, *one.line) for one in shown)
     legend = [{"key": n, "colour": c, "dash": DASHES[d], "symbol": s, "width": 2.2} for n, c, d, s in lines]
-    return {"file": f"{stem(first)}-and-{len(shown) - 1}-more-{picture}", "heading": words, "legend": legend}
+    return {"file": f"{_stem_of_several([one.run.experiment for one in shown])}-{picture}", "heading": words,
+            "legend": legend}  # fmt: skip
+
+
+def _stem_of_several(runs: Sequence[Experiment]) -> str:
+    """Return the beginning of a name for these runs: "easgd-and-asgd-digits-4-workers" if only the algorithms differ,
+    otherwise "easgd-digits-2-workers-and-1-more".
+    """
+    algorithms = [e.algorithm.replace("_", "-") for e in runs]
+    rests = {stem(e).removeprefix(algorithm) for e, algorithm in zip(runs, algorithms, strict=True)}
+    if len(rests) == 1 and len({*algorithms}) == len(runs) <= NAMED:
+        return "-and-".join(algorithms) + rests.pop()
+    return f"{stem(runs[0])}-and-{len(runs) - 1}-more"

@@ -18,9 +18,11 @@ import numpy as np
 
 from experiments.runs.figures import FIGURES, figure_text
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 from experiments.viewer.canvases import figure, timeline
 from experiments.viewer.lanes import lane_names
 from experiments.viewer.look import Look, Rows
+from experiments.viewer.saved import labels_of_one
 from experiments.wording import units
 from lessons.bugs.mutant import Mutant, mutants
 from lessons.grading import timelines
@@ -88,8 +90,15 @@ def pair(mutant: Mutant, seed: int = 0) -> Pair:
         {side: _values(run, quantities) for side, run in runs.items()},
         {name: {side: _course(run, name, runs) for side, run in runs.items()} for name in (LOSS, *quantities)},
         {side: timeline.trace_frame(_beginning(run), lane_names(run), timeline.describe(run), f"{mutant.name}-{side}",
-                               until=until, opening=(0.0, opening)) for side, run in runs.items()},
+                               until=until, opening=(0.0, opening), saved=_saved(mutant, side))
+         for side, run in runs.items()},
     )  # fmt: skip
+
+
+def _saved(mutant: Mutant, side: str) -> dict[str, str]:
+    """Return the file name and heading for saving a timeline of one side. Like the page, it does not name the bug."""
+    words = "healthy" if side == SIDES[0] else "with-the-bug"
+    return labels_of_one(Experiment.of(mutant.experiment), f"{words}-timeline")
 
 
 @cache

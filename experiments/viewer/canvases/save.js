@@ -11,6 +11,7 @@ const RACE = 12;         // s; length of a film of everything that moves on the 
 const ROW_APART = 80;    // px; pictures whose tops differ by less are in one row
 const SHARPNESS = 2;     // pixels per px in a PNG or film
 const FRAMES = 30;       // frames per second of a film
+const NAME_LENGTH = 120; // characters of a file's name, whose last word says which picture it is
 const FILMS = ["video/webm;codecs=vp9", "video/webm", "video/mp4"];
 
 globalThis.lockstepCanvases ??= new Set(); // all canvases of the page
@@ -70,10 +71,10 @@ function moving() {
   return there.sort((one, other) => order(places.get(one), places.get(other)));
 }
 
-// A film of all of them, from the beginning until the last one ends.
+// A film of all of them, from the beginning until the last one ends. Its name is that of the first, "and 2 more".
 function race() {
   const canvases = moving(), seconds = Math.max(...canvases.map(({ moves }) => moves));
-  return { canvases, file: "race", seconds: RACE, at: (share) => lockstepClock.set(share * seconds) };
+  return { canvases, file: `${fileName(canvases[0])}-and-${canvases.length - 1}-more`, seconds: RACE, at: (share) => lockstepClock.set(share * seconds) };
 }
 
 // Record canvases while they play once. tell(seconds done, seconds in all) returns true to stop the recording.
@@ -103,10 +104,11 @@ function handOut(blob, file) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-// "Curve of the loss, 4 workers." -> "curve-of-the-loss-4-workers"
+// What the frame says or, without that, the first sentence of the description: "Curve of the loss, 4 workers." ->
+// "curve-of-the-loss-4-workers"
 function fileName(canvas) {
-  const words = canvas.saved?.file || (canvas.stage.getAttribute("aria-label") ?? "").split(".")[0] || "picture";
-  return words.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80);
+  const words = canvas.saved?.file || (canvas.stage.getAttribute("aria-label") ?? "").split(/[.?!](?:\s|$)/)[0] || "picture";
+  return words.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, NAME_LENGTH).replace(/^-|-$/g, "");
 }
 
 // Add the menu to a canvas: in its bar or, without a bar, in the picture's upper corner.

@@ -115,7 +115,7 @@ def _saved(study: Study) -> dict:
     plan, size = study.plan, f"{study.summary['ranks']} ranks, {study.chunks} micro-batches"
     idle = units.percent(study.summary["bubble_of_total"])
     return {
-        "file": f"{plan.schedule} {size}",
+        "file": f"{plan.schedule} {size}, schedule",
         "heading": f"{plan.title} · {size.replace(', ', ' · ')} · {idle} idle",
     }
 

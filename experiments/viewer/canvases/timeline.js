@@ -38,7 +38,10 @@ class Timeline {
     this.arrows = true;
     this.pointers = new Map();
     this.surface = fit(this.canvas, this.stage, 200, (...args) => this.draw(...args));
-    this.overlay = fit(root.querySelector(".overlay"), this.stage, 200, (...args) => this.drawCursor(...args));
+    this.overlay = fit(root.querySelector(".overlay"), this.stage, 200, (...args) => {
+      this.drawCursor(...args);
+      if (this.played) this.say(); // in the same frame, so that picture and words agree on a busy machine, too
+    });
     this.topology = new Topology(root, this);
     this.machinesButton = root.querySelector('[data-do="machines"]');
     if (matchMedia("(max-width: 640px)").matches) this.machinesButton.setAttribute("aria-pressed", "false"); // on a phone, the machines fill a screen of their own

@@ -115,6 +115,7 @@ def test_the_counterpart_is_offered_and_then_laid_beside_the_run(page, stored, f
     assert "counterparts" not in canvases(opened)
     opened.button("counterpart-run").click().run()
     assert not opened.exception and "counterparts" in canvases(opened)
+    assert canvases(opened)["counterparts"][0]["saved"]["file"].endswith("-measured-and-predicted")
     (told,) = [element.value for element in opened.markdown if "The run took " in element.value]
     assert "100.0 % of the measured time" in told and "No kind of span differs by more than 10 %" in told
     (table,) = [element.proto.body for element in opened.get("html") if "<th>ratio<" in element.proto.body]

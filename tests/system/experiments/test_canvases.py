@@ -393,7 +393,7 @@ def test_a_picture_saved_as_svg_is_xml_with_a_bar_for_every_span_in_view(drawn):
     page = drawn("timeline", frame)
     page.wait_for_function("() => document.getElementById('here').shadowRoot.querySelector('canvas').width > 300")
     file = saved_as(page, "SVG")
-    assert file.suggested_filename == "zb-h1-4-ranks-8-micro-batches.svg"
+    assert file.suggested_filename == "zb-h1-4-ranks-8-micro-batches-schedule.svg"
     svg = ElementTree.parse(file.path()).getroot()
     header, columns = unpack(frame)
     kinds = Counter(header["kinds"][kind] for kind in unpack(columns["timeline"].tobytes())[1]["kind"].tolist())
@@ -568,10 +568,46 @@ def test_the_time_at_the_cursor_is_that_of_the_frame_it_is_drawn_in(drawn, made)
     )
     page.get_by_role("button", name="Play", exact=True).click()
     page.wait_for_function("() => new Set(times.map(([text]) => text)).size > 5")
-    expect(page.locator(".status")).to_have_text(re.compile("^server 0"))  # it says what, and the cursor says when
     page.get_by_role("button", name="Pause", exact=True).click()
     times = page.evaluate("times")
     assert all(text == moment for text, moment in times)
+
+
+PLAYED = """() => {
+  const [shown] = lockstepTimelines, draw = shown.drawCursor;
+  window.frames = [];
+  shown.drawCursor = function (...place) {
+    draw.apply(this, place);
+    const told = this.told(), { playing } = this.clock;
+    queueMicrotask(() => playing && frames.push([this.status.textContent, told]));
+  };
+}"""
+
+
+def test_the_words_below_a_film_are_those_of_the_frame_they_stand_under(drawn, made):
+    page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3, steps=12)), "it"))
+    page.get_by_role("button", name="start", exact=True).click()
+    page.evaluate(PLAYED)
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function("() => new Set(frames.map(([words]) => words)).size > 3")
+    frames = page.evaluate("frames")
+    assert all(words == told for words, told in frames)
+    assert any(words.startswith("server 0: ") for words, _ in frames)  # what it does; the cursor says when
+
+
+def test_a_film_too_fast_to_read_says_how_to_see_what_each_rank_does(drawn, made):
+    page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
+    page.locator(".stage").press("Home")
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(page.locator(".status")).to_have_text("Pause, or zoom in and play, to see what each rank is doing.")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.locator(".status")).to_contain_text("At ")
+
+
+def test_ranks_that_all_do_the_same_are_named_once(drawn, made):
+    page = drawn("timeline", timeline.frame(made(Experiment(workers=3, steps=4)), "it"))
+    page.evaluate("() => { const [shown] = lockstepTimelines; shown.see(0, shown.total / 2); shown.seek(0); }")
+    expect(page.locator(".status")).to_contain_text("all 3 workers: ")
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import lessons
 from experiments.viewer.column_codec import unpack
 from lessons import timelines
 
-WORDS = "lanes", "kinds", "look"  # what a frame says in words
+WORDS = "lanes", "kinds", "look", "saved"  # what a frame says in words
 
 
 @pytest.mark.parametrize("chapter", lessons.written_chapters(), ids=lambda chapter: chapter.name)

@@ -1,5 +1,7 @@
 """Names of what is taken away."""
 
+from dataclasses import replace
+
 import pytest
 
 from experiments.specification.experiment import Experiment
@@ -27,3 +29,13 @@ def test_a_picture_of_several_runs_says_which_line_is_which(small_run):
     both = labels_of_several([one, two], "loss")
     assert [entry["key"] for entry in both["legend"]] == ["first", "second"]
     assert both["legend"][1]["dash"] and both["file"] == "easgd-digits-2-workers-and-1-more-loss"
+
+
+def test_a_picture_of_several_algorithms_is_named_after_each_if_nothing_else_differs(small_run):
+    def of(*queries):
+        runs = [replace(small_run, experiment=Experiment.from_query(query)) for query in queries]
+        return labels_of_several([Shown("", run, n) for n, run in enumerate(runs)], "loss")["file"]
+
+    assert of("algorithm=easgd", "algorithm=sync_sgd") == "easgd-and-sync-sgd-digits-4-workers-loss"
+    assert of("algorithm=easgd", "algorithm=sync_sgd&slow=2:4") == "easgd-digits-4-workers-and-1-more-loss"
+    assert of("algorithm=easgd", "algorithm=easgd&seed=1") == "easgd-digits-4-workers-and-1-more-loss"

@@ -5,7 +5,6 @@ const SWEEP = 10;    // s to play a whole run
 const CLOSELY = 0.4; // share of SWEEP spent on the reader's window, unless that is the whole run
 const WIDEST = 0.1;  // outside it, the window shows at least this share of the run
 const SPEEDS = [1, 2, 0.5];
-const SPOKEN = 200;  // ms between sentences while playing
 
 class Player {
   // Follow `this.clock` instead of the previous clock.
@@ -28,9 +27,7 @@ class Player {
     if (this.clock.playing) {
       if (!this.played && source !== this) this.close = [this.from, this.to];
       this.follow();
-      const now = performance.now();
-      if (this.played && now - this.spoke < SPOKEN) return;
-      this.spoke = now;
+      if (this.played) return; // the words change as the cursor is drawn
     } else if (this.played && this.cursor >= this.total) this.see(this.total - (this.to - this.from), this.total);
     else if (source !== this && this.cursor !== null && !this.looking()) this.bring();
     if (this.played !== this.clock.playing) { this.played = this.clock.playing; this.offer(); }
