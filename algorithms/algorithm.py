@@ -172,8 +172,8 @@ class Algorithm:
     """`elements_sent(shape, s)`: the number of elements all ranks send in a run, with ring collectives. Exact for a
     budget in steps; None if it depends on timing or on the model's layers."""
     deterministic: bool | Literal["but for rounding"] | Callable[[Any], bool] = True
-    """True if timing changes when things happen but not the result: the same weights on any network. May depend on the
-    settings, or hold up to rounding, if sums are formed in order of arrival."""
+    """True if timing changes when things happen but not the result: the same weights on any network. It may depend on
+    the settings, or hold only up to rounding, if sums are formed in order of arrival."""
     restartable: Callable[[Any], bool] | None = None
     """`restartable(s)`: True if a lost worker may restart from the newest reported model alone."""
     survives_loss: bool = False
@@ -189,13 +189,13 @@ class Algorithm:
     stores_weights: bool = False
     """True if it ends each update of its weights with `task.store`, so that they can be kept in 16 bits."""
     scales_loss: bool = True
-    """True if every gradient of a parameter is that of the model's loss, so that a fixed loss scale changes nothing."""
+    """True if every gradient of a parameter is that of the model's loss, so a fixed loss scale has no effect."""
     whole_batch: bool = False
     """True if a step uses all samples, so that it is an epoch; the batch setting is ignored."""
     model_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Default settings of the workload, such as a model deep enough to cut."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """This algorithm's own defaults for fields of the experiment: one worker, fewer steps."""
+    """This algorithm's own defaults for fields of the experiment, such as one worker or fewer steps."""
     plan: Callable[[int, Any], Any] | None = None
     """`plan(workers, s)`: the schedule that the ranks of a pipeline execute."""
     schedules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)

@@ -52,7 +52,7 @@ JITTERS: dict[str, Jitter | None] = {
     "none": None,
     "hpc": Jitter(partial(_lognormal, 0.03), "log-normal, mean 1, sigma 0.03: our choice for a quiet cluster"),
     "cloud": Jitter(partial(_lognormal, 0.15), "log-normal, mean 1, sigma 0.15: our choice for rented machines"),
-    "noisy cloud": Jitter(_noisy_cloud, "as cloud, and one step in a hundred takes four times as long: our choice"),
+    "noisy cloud": Jitter(_noisy_cloud, "like cloud, but one step in a hundred takes four times as long: our choice"),
     "shifted exponential": Jitter(_shifted_exponential, "0.8 + an exponential, mean 0.2: our choice"),
     "exponential": Jitter(_exponential, "exponential, mean 1: the distribution that the formulas assume"),
     "pareto": Jitter(_pareto, "Pareto, mean 1, shape 2.5: a heavy tail, our choice"),

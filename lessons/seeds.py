@@ -95,7 +95,7 @@ def _mean(column: str, values: list) -> Any:
     if _equal(values):
         return values[0]
     if not all(isinstance(value, Real) for value in values):
-        raise ValueError(f"{column} is {values} under seeds {list(SEEDS)}; words have no mean: leave the column out.")
+        raise ValueError(f"{column} is {values} under seeds {list(SEEDS)}; words have no mean: remove the column.")
     return float(np.mean(values))
 
 

@@ -198,7 +198,7 @@ class Sequential:
             layers = tuple(layer.with_recomputation() for layer in self.layers)
             if layers == self.layers:
                 raise ValueError(
-                    "recompute_activations: selective recomputes attention weights, and this model has no attention; "
+                    "recompute_activations: selective recomputes attention weights, but this model has no attention; "
                     "use full, or the workload text."
                 )
             return Sequential(layers, self.criterion, self.dtype)

@@ -97,7 +97,7 @@ class Supervised(Workload):
         if not own[-1].partial and not self.classifies:
             raise ValueError(
                 f"with {self.model.depth} dense layers the last one has no partner and its outputs stay split, which "
-                "needs softmax cross-entropy; use one layer more or less."
+                "needs softmax cross-entropy; add or remove one layer."
             )
         return own
 

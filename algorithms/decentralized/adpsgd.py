@@ -34,7 +34,7 @@ class Settings(Knobs):
 def check(workers, batch, workload, s):
     if s.topology == "ring" and workers % 2 and workers > 1:
         raise Refusal(
-            f"a ring of {workers} has two neighbours of the same role; use an even number of workers, "
+            f"in a ring of {workers} workers two neighbours have the same role; use an even number of workers, "
             "or another graph.",
             (workers - 1, workers + 1),
         )

@@ -31,7 +31,7 @@ from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 class Settings(Knobs):
     learning_rate: float = knob(0.002, "how far each parameter moves in a step", gt=0, le=1000)
     fraction: float = knob(0.0625, "fraction of each segment's frequencies that is sent, largest first", gt=0, le=1)
-    segment: int = knob(64, "parameters of a segment, which are transformed together", ge=1, le=1024)
+    segment: int = knob(64, "parameters in a segment, which are transformed together", ge=1, le=1024)
     decay: float = knob(0.999, "beta, decay of the momentum", ge=0, lt=1)
 
 

@@ -20,7 +20,7 @@ def workbench(python: str, main: str, words: Sequence[str], **environment: str) 
     """
     for name in (word.partition("=")[0] for word in words):
         if name.startswith("--") and "." not in name and name != "--help":
-            problem = f"lockstep: the workbench has no option {name}; its options are Streamlit's: --server.port 8600"
+            problem = f"lockstep: the workbench has no option {name}; use Streamlit's, such as --server.port 8600"
             print(problem, file=sys.stderr)
             return 2
     print("lockstep: opening the workbench; Ctrl-C stops it, --server.port N uses port N", flush=True)

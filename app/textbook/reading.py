@@ -94,7 +94,7 @@ def _more(chapter: Chapter) -> None:
             else:
                 command = f"lockstep book show {name}"
                 st.markdown(
-                    f"It is not among the published ones. This runs its experiments and shows it:\n\n`{command}`"
+                    f"This figure is not among the published ones. Run its experiments and show it with:\n\n`{command}`"
                 )
 
 

@@ -50,7 +50,7 @@ def _own_store(kind: str, real: Any) -> Callable:
         mine = current()
         if not mine:
             return real(*args, **options)
-        mine.shared.notes.add(f"a {kind} is a store without sockets and files here")
+        mine.shared.notes.add(f"a {kind} is a store without sockets or files here")
         return Store(mine.shared.values, f"{kind}:{args[:2] if kind == 'TCPStore' else args[:1]}/")
 
     return store

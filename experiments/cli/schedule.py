@@ -249,7 +249,7 @@ def _costs(text: str) -> dict[str, Any]:
         if min(inputs, weights) < 0 or abs(inputs + weights - whole) > 1e-9 * whole:
             raise ValueError(
                 f"B={whole:g} is a whole backward, but its halves I={inputs:g} and W={weights:g} do not add up to "
-                "it; leave B out."
+                "it; remove B."
             )
         given |= {"I": inputs, "W": weights}
     others = " ".join(word for word in words if word[:2] not in ("F=", "I=", "W=", "B="))

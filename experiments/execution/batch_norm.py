@@ -13,11 +13,11 @@ def check(experiment: Experiment, workload: Workload) -> None:
         able = [name for name in algorithms.names() if algorithms.find(name).computes_together]
         raise ValueError(
             f"sync_batch_norm: the workers of {experiment.algorithm} do not compute the gradients of a step together; "
-            f"use {', '.join(able[:-1])} or {able[-1]}, or leave it out."
+            f"use {', '.join(able[:-1])} or {able[-1]}, or remove it."
         )
     if not workload.synchronises:
         why = "PyTorch computes its batch norms" if workload.over_batch else "it has no batch norm"
         raise ValueError(
             f"sync_batch_norm: the model of {experiment.workload} cannot be synchronised, because {why}; use the model "
-            "cnn_bn of digits or mnist, or leave it out."
+            "cnn_bn of digits or mnist, or remove it."
         )

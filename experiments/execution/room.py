@@ -16,7 +16,7 @@ def check(experiment: Experiment, workload: Workload) -> None:
     if least > free:
         raise ValueError(
             f"a model of {workload.parameters:,} parameters with {experiment.workers} "
-            f"worker{'s' * (experiment.workers != 1)} needs at least {units.size(least)} of memory here, and "
+            f"worker{'s' * (experiment.workers != 1)} needs at least {units.size(least)} of memory here, but only "
             f"{units.size(max(free, 0))} are free; use a smaller model or fewer workers. "
             "`lockstep memory` shows what a model takes without training it."
         )

@@ -19,6 +19,6 @@ def check(experiment: Experiment) -> None:
         loss, g = workload.gradient(w, workload.batch(np.arange(min(SAMPLES, workload.samples))))
     if not (math.isfinite(loss) and np.isfinite(g).all()):
         raise ValueError(
-            f"{experiment.workload}: the first gradient is not finite, its loss is {loss:g}; look for numbers that are "
-            "too large, or a logarithm or quotient of 0."
+            f"{experiment.workload}: the first gradient is not finite (its loss is {loss:g}); look for numbers that "
+            "are too large, a logarithm of 0 or a division by 0."
         )

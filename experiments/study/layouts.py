@@ -30,8 +30,8 @@ SELECTION = "Each line is the fastest variant of one way to split the model."
 SHARDS = ("none", "state", "grads", "full")
 RECOMPUTED = ("", "light", "scores", "full")
 SLOW_WHEN_FULL = (
-    "Published runs above 93 % were up to 30 % slower than predicted, since the allocator has to free and allocate in "
-    "each step."
+    "Published runs that filled more than 93 % of memory were up to 30 % slower than predicted, since the allocator "
+    "has to free and allocate in each step."
 )
 MIXTURE = (
     "Outside the data: the constants were fitted to models without experts. Expect errors of a third or more. Tokens "

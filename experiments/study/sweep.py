@@ -20,7 +20,7 @@ MAX_RUNS = 10_000  # limit for one sweep
 LOOK = 0.02  # s between two looks at the pool
 AHEAD = 2  # jobs that wait in the pool, so that no process waits for one
 OnProgress = Callable[[int, int, Progress | None], None]
-"""Called with the number of ended runs, the number of all runs, and the current run's progress; None if several run."""
+"""Called with the number of finished runs, that of all runs, and the current run's progress, or None if several run."""
 
 
 class Ended(NamedTuple):

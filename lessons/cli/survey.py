@@ -44,7 +44,7 @@ def survey(costs, family, workers, batch, model, layers, width, period, chunks, 
             refuse("applies to the table of costs; add --costs, or remove it.", *OF_THE_TABLE)
             return _sections(companion)
         if model:
-            refuse("is part of the model; leave out --model, or this option.", *LIKE_A_STACK)
+            refuse("is part of the model; remove --model or this option.", *LIKE_A_STACK)
         priced = _find(companion.MODELS, model) if model else companion.Stack(layers, width)
         rows = companion.table(priced, cluster)
     families = dict.fromkeys(row["family"] for row in rows)

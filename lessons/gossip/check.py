@@ -52,7 +52,7 @@ def check(solution, seed):
         told = f"a step takes {time:.2f} times as long as that of a worker alone; at most {TARGETS['time']} is allowed"
         yield quick, not wrong and time <= TARGETS["time"], OTHERWISE if wrong else told
         sent = max(account.sent[rank] / max(1, account.steps[rank]) for rank in range(workers))
-        told = f"up to {sent:.2f} messages of a worker in a step; at most {TARGETS['traffic']} are allowed"
+        told = f"a worker sends up to {sent:.2f} messages in a step; at most {TARGETS['traffic']} are allowed"
         yield frugal, not wrong and sent <= TARGETS["traffic"], OTHERWISE if wrong else told
         account = Account(workers, np.random.default_rng(unguessable(dice)))
         _run(ranks, account, seconds=ROUNDS * alone, **images)
@@ -66,7 +66,7 @@ def check(solution, seed):
         steps, left = account.least(others), account.weight(lost) / (workers - 1)
         enough = steps >= STEPS / TARGETS["time"] and left >= TARGETS["weight"]
         told = f"rank {lost} crashes; the others take {steps} steps where {STEPS} are possible"
-        told = f"{told}; {left:.2f} of their weight is left, but {TARGETS['weight']} is required"
+        told = f"{told}; {left:.2f} of their weight is left; at least {TARGETS['weight']} is required"
         yield steadfast, not wrong and enough, OTHERWISE if wrong else told
 
 

@@ -173,7 +173,7 @@ def check(solution, seed):
     best, mine = ([case.seconds(one) for case, one in zip(cases, some, strict=True)]
                   for some in ([case.best for case in cases], plans))  # fmt: skip
     beside = [took / min(map(case.seconds, case.naive)) for case, took in zip(cases, mine, strict=True)]
-    told = f"at worst {max(beside):.2f} times the faster of the two; at most {TARGETS['naive']:g} is allowed"
+    told = f"at worst {max(beside):.2f} times as long as the faster of the two; at most {TARGETS['naive']:g} is allowed"
     order = next(filter(None, map(order_error, plans)), "")
     yield never, max(beside) <= TARGETS["naive"], f"{told}. {order}" if order else told
     for mark, kind in zip(near, ("slow", "fast", "one", "150"), strict=True):

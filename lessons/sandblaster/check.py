@@ -56,7 +56,11 @@ def check(solution, seed):
         attempt.run(twice.program(attempt.role("coordinator")), **{**values, "slow": ""})
         absent = probe.missing(STEPS) or _among_few(twice.missing(STEPS), few, workers)
         wrong = absent or probe.wrong or _among_few(twice.wrong, few, workers)
-        yield right, not wrong, wrong or f"{STEPS} steps of {portions} portions and as many of {few}, each once"
+        yield (
+            right,
+            not wrong,
+            wrong or f"{STEPS} steps of {portions} portions and as many of {few}, each portion once",
+        )
         fast, told = _compared(probe, textbook)
         yield quick, not absent and fast, OTHERWISE if absent else told
         work = probe.computed / (STEPS * portions)

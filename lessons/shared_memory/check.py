@@ -118,7 +118,7 @@ class WatchedMemory:
         if self.vector is not None:
             raise SolutionError(f"thread {self.rank} has asked for the shared vector twice; call comm.shared once.")
         if guard != "none":
-            raise SolutionError(f"the memory of this exercise has no guard {guard}; leave it out.")
+            raise SolutionError(f"the memory of this exercise has no guard {guard}; remove it.")
         self.vector = WatchedVector(self._comm.shared(like), self._seen, self.rank)
         return self.vector
 

@@ -11,7 +11,7 @@ LARGE = {"hidden": "60000,60000", "workers": 2, "steps": 1}  # 14 GB of paramete
 
 def test_a_model_that_does_not_fit_is_refused_with_what_it_needs_and_what_there_is(monkeypatch):
     monkeypatch.setattr(room, "available", lambda: 5e9)
-    with pytest.raises(ValueError, match=r"at least 8\d.* GB .*and 5 GB are free"):
+    with pytest.raises(ValueError, match=r"at least 8\d.* GB .*but only 5 GB are free"):
         run(Experiment.of({"algorithm": "sync_sgd", **LARGE}))
 
 

@@ -97,7 +97,7 @@ def test_outputs_need_not_be_divided_by_the_ranks():
         (
             dense(5, 4, 6, 2, loss=kernels.squared_error),
             2,
-            "3 dense layers … one layer more or less",
+            "3 dense layers … add or remove one layer",
         ),
     ],
     ids=spelled,
