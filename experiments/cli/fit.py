@@ -7,7 +7,7 @@ from statistics import median
 
 import click
 
-from experiments.cli import console, show
+from experiments.cli import console, fit_gpu, show
 from experiments.specification.this_machine import Fit
 from experiments.wording import units
 
@@ -18,8 +18,32 @@ NEAR = 1.25  # a factor
 @click.command("fit", short_help="Measure this machine, for --device here --network here.")
 @click.option("--json", "as_json", is_flag=True, help="print what was measured and fitted as JSON, in SI units")
 @click.option("--anyway", is_flag=True, help="allow the fit to be used even if the machine was busy")
-def fit_command(as_json: bool, anyway: bool) -> int:
-    """Measure this machine and fit the simulated cluster to it, for use with --device here --network here."""
+@click.option("--gpu", is_flag=True, help="measure this machine's GPU instead, for lockstep plan --constants")
+@click.option("--to", default="", metavar="FILE", help="with --gpu: where to write the constants [default GPU.toml]")
+@click.option(
+    "--peak",
+    type=click.FloatRange(0, min_open=True),
+    metavar="FLOP/s",
+    help="with --gpu: its 16-bit peak",
+)
+@click.option(
+    "--bandwidth",
+    type=click.FloatRange(0, min_open=True),
+    metavar="BYTES/s",
+    help="with --gpu: its memory bandwidth",
+)
+def fit_command(as_json: bool, anyway: bool, gpu: bool, to: str, peak: float | None, bandwidth: float | None) -> int:
+    """Measure this machine and fit the simulated cluster to it, for use with --device here --network here.
+
+    With --gpu, measure products of matrices, operations that memory bounds and attention on the GPU, and write the
+    planner's constants to a file, for lockstep plan --constants. Under torchrun, also measure an all-gather.
+    """
+    if gpu:
+        if anyway:
+            raise click.UsageError("--anyway is for the fit of a CPU; leave it out with --gpu.")
+        return fit_gpu.measure_here(peak, bandwidth, to, as_json)
+    if to or peak or bandwidth:
+        raise click.UsageError("--to, --peak and --bandwidth are for the fit of a GPU; add --gpu.")
     from cluster.comm import ClusterError
     from cluster.network import parse_network
     from experiments.measure.fit import fit

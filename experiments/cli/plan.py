@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from experiments.cli import console, show
+from experiments.measure.gpu_file import read_gpu
 from experiments.study import layouts, planned_pipeline
 from experiments.wording import units
 from theory.planner.language_model import PRESETS
@@ -23,7 +24,8 @@ from theory.planner.setup import GPUS, RECOMPUTE, SHARDS, Layout
 )
 @click.option("--gpus", default=64, type=click.IntRange(1, 2**17), metavar="INT", help="number of GPUs [default 64]")
 @click.option("--per-node", default=8, type=click.IntRange(1, 72), metavar="INT", help="GPUs per node [default 8]")
-@click.option("--device", default="H100", metavar="TEXT", help=f"{', '.join(GPUS)} [default H100]")
+@click.option("--device", metavar="TEXT", help=f"{', '.join(GPUS)} [default H100]")
+@click.option("--constants", metavar="FILE", help="constants of the GPU, as lockstep fit --gpu writes them")
 @click.option("--network", default="", metavar="TEXT", help="Gbit/s of each GPU's port: 400G [default the device's]")
 @click.option("--batch", default="1024", metavar="TEXT", help="sequences, or tokens: 4M-tokens [default 1024]")
 @click.option("--sequence", type=click.IntRange(1, 2**22), metavar="INT", help="tokens [default the model's]")
@@ -34,7 +36,9 @@ from theory.planner.setup import GPUS, RECOMPUTE, SHARDS, Layout
     "--top", default=layouts.TOP, type=click.IntRange(1, 100), metavar="INT", help="layouts to show [default 10]"
 )
 @click.option("--json", "as_json", is_flag=True, help="print the layouts as JSON, in seconds and bytes")
-def plan_command(tokens: str, price: float | None, top: int, as_json: bool, **asked: Any) -> None:
+def plan_command(
+    tokens: str, price: float | None, top: int, as_json: bool, device: str | None, constants: str | None, **asked: Any
+) -> None:
     """Show how to split a model and its batch over GPUs: the fastest layouts that fit, and what a step consists of.
 
     Data-parallel ranks shard the optimizer's state. The search tries tensor, pipeline, context and expert parallelism,
@@ -55,7 +59,9 @@ def plan_command(tokens: str, price: float | None, top: int, as_json: bool, **as
     memory            share of the GPU's memory
     """
     count = units.parse_count(tokens, "tokens")
-    answer = layouts.find_layouts(layouts.Request(**asked))
+    measured = read_gpu(constants) if constants else None
+    device = device or (measured.device if measured else "H100")
+    answer = layouts.find_layouts(layouts.Request(device=device, constants=measured, **asked))
     if as_json:
         click.echo(json.dumps(_layouts(answer, top), indent=1))
         return

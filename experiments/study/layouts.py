@@ -15,11 +15,14 @@ import numpy as np
 
 from experiments.study.planner_errors import ERROR, SPLIT
 from experiments.wording import sentences, units
+from knobs import match_name
 from theory.planner import language_model, search, setup
+from theory.planner.constants import FITTED
 from theory.planner.language_model import LanguageModel
+from theory.planner.measured import MeasuredGpu
 from theory.planner.memory_use import TIGHT
 from theory.planner.search import Found
-from theory.planner.setup import GPUS, Layout, Setup, Software
+from theory.planner.setup import GPUS, Gpu, Layout, Setup, Software
 from theory.planner.step_time import StepTime, utilisation
 
 TOP = 10
@@ -75,6 +78,7 @@ class Request:
     sequence: int | None = None  # tokens; None for the model's own
     precision: str = "bf16"  # or fp8
     config: str = ""  # the text of a config.json, instead of a preset or a path
+    constants: MeasuredGpu | None = None  # measured on this device
 
 
 @dataclass(frozen=True)
@@ -98,11 +102,12 @@ def find_layouts(request: Request) -> LayoutAnswer:
     if request.sequence:
         model = replace(model, sequence=request.sequence)
     batch = read_batch(request.batch, model.sequence)
-    gpu = setup.find_gpu(request.device)
-    name = next(name for name in GPUS if GPUS[name] is gpu)
     per_node = min(request.per_node, request.gpus)
     if request.gpus > per_node and request.gpus % per_node:
         raise ValueError(f"{request.gpus} GPUs do not fill nodes of {per_node}; use a multiple of that.")
+    measured = request.constants
+    gpu = _measured_gpu(request, measured) if measured else setup.find_gpu(request.device)
+    name = measured.device if measured else next(name for name in GPUS if GPUS[name] is gpu)
     each = read_network(request.network) if request.network else gpu.network / gpu.per_node
     gpu = replace(gpu, per_node=per_node, network=each * per_node)
     if request.precision not in ("bf16", "fp8"):
@@ -111,10 +116,14 @@ def find_layouts(request: Request) -> LayoutAnswer:
     if fp8 and not gpu.fp8:
         raise ValueError(f"the {name} has no 8-bit products; use bf16.")
     software = Software(setup.FLASH3, fp8, gradient_bytes=2 if fp8 else 4, reduce_bytes=2 if fp8 else 4)
-    found = search.search(Setup(model, batch, gpu, Layout(), software), request.gpus)
-    if name not in setup.MEASURED:
+    constants = measured.constants if measured else FITTED
+    found = search.search(Setup(model, batch, gpu, Layout(), software), request.gpus, constants)
+    if measured:
+        notes.append(measured_text(measured, fp8))
+    if name not in setup.MEASURED and not (measured and measured.products and measured.memory):
         notes.append(f"Outside the data: the constants were fitted to A100 and H100, not to the {name}.")
-    if request.gpus > per_node and gpu.network < SLOWEST_NETWORK * per_node / 8:
+    is_known = measured and measured.network
+    if request.gpus > per_node and gpu.network < SLOWEST_NETWORK * per_node / 8 and not is_known:
         told = f"{8 * each / 1e9:g} Gbit/s per GPU"
         notes.append(f"Outside the data: no published configuration has a network as slow as {told}.")
     if model.is_mixture:
@@ -125,6 +134,37 @@ def find_layouts(request: Request) -> LayoutAnswer:
     tight = found.take(fits & ~spares & is_faster)
     smallest = found.take(np.argsort(found.shares, kind="stable")[:1])
     return LayoutAnswer(request, model, name, batch, best, tight, smallest, len(found), tuple(notes))
+
+
+def _measured_gpu(request: Request, measured: MeasuredGpu) -> Gpu:
+    """Return the GPU of the request with what was measured on it. Raise ValueError if that contradicts the request or
+    is not enough for it.
+    """
+    source, name = measured.source, measured.device
+    if match_name(request.device, GPUS) != name:
+        raise ValueError(
+            f"{source} has the constants of the {name}, not of the {request.device}; leave the device out, or run "
+            f"lockstep fit --gpu on the {request.device}."
+        )
+    if measured.network and request.network:
+        raise ValueError(f"{source} has the measured rate of the network; leave the network out, or remove that line.")
+    peaks = {"half": measured.half, "bandwidth": measured.bandwidth, "memory": measured.memory_size}
+    if name in GPUS:
+        return measured.apply(replace(GPUS[name], **peaks))
+    lacks = [
+        f"{what} = ..., in bytes/s"
+        for what, is_needed in (
+            ("link", min(request.per_node, request.gpus) > 1 and not measured.link),
+            ("network", request.gpus > request.per_node and not (measured.network or request.network)),
+        )
+        if is_needed
+    ]
+    if lacks:
+        raise ValueError(
+            f"{source} does not say what collectives reach between GPUs of the {name}; below [constants], add "
+            f"{' and '.join(lacks)}, or run lockstep fit --gpu under torchrun."
+        )
+    return measured.apply(Gpu(setup.H100, **peaks, fp8=0.0, link=1.0, network=1.0))
 
 
 def read_model(name: str) -> LanguageModel:
@@ -190,6 +230,34 @@ def title(answer: LayoutAnswer) -> str:
         f"{asked.model} ({units.in_millions(model.parameters)} parameters{active}) on "
         f"{units.count(asked.gpus)} {answer.device}, {min(asked.per_node, asked.gpus)} per node; a batch of "
         f"{units.count(answer.batch)} x {units.count(model.sequence)} = {tokens_text(answer.batch * model.sequence)}"
+    )
+
+
+def measured_text(measured: MeasuredGpu, fp8: bool = False) -> str:
+    """Return sentences on which constants were measured, and which are those of published runs."""
+    spelled = {
+        "products": "{:.0%} of the peak in large products",
+        "memory": "{:.0%} of the bandwidth where memory is the limit",
+        "attention": "{:.0%} of the peak in attention",
+        "link": "{} between GPUs of a node",
+        "network": "{} from each GPU to other nodes",
+    }
+    found = []
+    for name, text in spelled.items():
+        if (value := getattr(measured, name)) is not None:
+            found.append(text.format(units.rate(value) if name in ("link", "network") else value).replace("%", " %"))
+    found += ["the memory traffic of products"] if measured.traffic is not None else []
+    found += ["the latency of a hop between nodes"] if measured.hop is not None else []
+    rest = [word for word, is_missing in (
+        ("the rate of products", measured.products is None),
+        ("the rate of 8-bit products", fp8),
+        ("the rate of memory", measured.memory is None),
+        ("the rate of attention", measured.attention is None),
+    ) if is_missing]  # fmt: skip
+    rest.append("how much communication overlaps with computation")
+    return (
+        f"Measured ({measured.source}): {sentences.join_words(found)}. From published runs on A100 and H100: "
+        f"{sentences.join_words(rest)}."
     )
 
 

@@ -48,6 +48,7 @@ class Gpu:
     link: Any  # bytes/s to the GPUs of its node, in each direction
     network: Any  # bytes/s of a node's network, in each direction
     per_node: Any = 8
+    flash: Any = 0.0  # share of `half` that FlashAttention attains on causal FLOPs; 0 for that of its family
 
 
 A100, H100 = range(2)

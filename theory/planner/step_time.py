@@ -130,7 +130,8 @@ class StepPrices:
         kernel, split = self.setup.software.attention, at.tensor * at.context
         area = at.micro_batch * model.sequence * model.sequence / split
         old = np.where(gpu.family == A100, constants.attention_a100, constants.attention_h100)
-        share = np.where(kernel == FLASH1, old, np.where(gpu.family == A100, *FLASH3))
+        new = np.where(gpu.flash, gpu.flash, np.where(gpu.family == A100, *FLASH3))
+        share = np.where(kernel == FLASH1, old, new)
         flash = 2 * area * model.queries / (share * gpu.half)
         multiply, scores = 4 * area * model.queries / self.sixteen, area * model.heads / self.bounded
         is_unfused = kernel == UNFUSED
