@@ -20,8 +20,8 @@ from theory.planner.setup import A100, GPUS
 
 NO_GPU = (
     "fit --gpu: no CUDA GPU was found on this machine; run this where the GPUs are, or write the two numbers that "
-    f"matter most to a file for lockstep plan --constants: {EXAMPLE}. products is the share of the 16-bit peak that a large "
-    "product attains, memory the share of the memory's bandwidth that element-wise operations reach."
+    f"matter most to a file for lockstep plan --constants: {EXAMPLE}. products is the share of the 16-bit peak that a "
+    "large product attains, memory the share of the memory's bandwidth that element-wise operations reach."
 )
 UNCERTAIN = 0.1  # relative standard error from which a constant should be measured again
 
