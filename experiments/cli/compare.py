@@ -40,7 +40,7 @@ def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool)
     if scripts:
         from experiments.cli import script_table
 
-        refuse("groups runs of experiments by seed, and scripts have none; remove it.", "seeds")
+        refuse("groups runs of experiments by seed, but runs of scripts have no seed; remove it.", "seeds")
         of_scripts = [store.load_script(folder) for folder in folders]
         click.echo(script_table.side_by_side(of_scripts, folders, as_json))
         return

@@ -163,7 +163,7 @@ def find(text: str, root: str | Path) -> Path:
         if text and here != Path(root).resolve() and any(folder.name.startswith(text) for folder in recent(here)):
             raise ValueError(f"there is no run {text[:80]!r} in {root}, but one in {here}; add --runs {here}.")
         there = f"the latest are {known}; `lockstep runs` lists them" if known else "it is empty"
-        which = f"there is no run {text[:80]!r} in {root}" if text else f"which run? Give the name of one of {root}"
+        which = f"there is no run {text[:80]!r} in {root}" if text else f"which run? Give the name of one in {root}"
         raise ValueError(f"{which}: {there}." if not text else f"{which}; {there}.")
     if len({folder.name.partition("-")[0] for folder in matching}) > 1:
         some = ", ".join(folder.name for folder in matching[:3])

@@ -422,4 +422,4 @@ def _too_large(answer: LayoutAnswer) -> str:
             continue
         if (enough.shares <= 1).any():
             return f"{told} {units.count(gpus)} of these GPUs would hold it."
-    return f"{told} More GPUs do not help; use some with more memory."
+    return f"{told} More GPUs do not help; use GPUs with more memory."

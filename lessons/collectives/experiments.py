@@ -234,7 +234,7 @@ MODEL = 1 << 20  # bytes
         "if all workers begin with the same server, contention for its port costs over 40 % more time": lambda rows: (
             rows[-1]["all at once"] > 1.4 * rows[-1]["everybody serves"]
         ),
-        "with every message sent, all three take exactly as long as their formulas say": lambda rows: all(
+        "with every message sent, all three ways to serve take exactly as long as their formulas say": lambda rows: all(
             math.isclose(row[name], row[f"{name}, formula"], rel_tol=1e-9)
             for row in rows
             for name in ("one server", "as many servers", "everybody serves")

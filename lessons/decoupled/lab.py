@@ -50,7 +50,7 @@ FROZEN = Assignment(
     turn={"learning_rate": (0.4, 0.8, 1.6, 3.2)},
     note=("seconds", "held_out_loss", "accuracy"),
     claims={
-        "at the largest rate over 85 % of the images are right, with one module of four trained": lambda rows: (
+        "at the largest rate, one trained module of four classifies over 85 % of the images correctly": lambda rows: (
             rows[-1]["accuracy"] > 0.85
         ),
         "the largest of these rates is the best": lambda rows: (

@@ -509,7 +509,7 @@ def rmsprop_start(run):
             np.allclose(_from_epoch_11(rows, other), _from_epoch_11(rows, "decay"), rtol=0.25)
             for other in ("hybrid", "grow")
         ),
-        "all three end at less than a hundredth of the loss of their first epoch": lambda rows: all(
+        "all three schedules end at less than a hundredth of the loss of their first epoch": lambda rows: all(
             ratio(rows, "loss", schedule=name, epoch=(EPOCHS - 1, 0)) < 1 / 100 for name in ("decay", "hybrid", "grow")
         ),
         "from decay to larger momentum, each schedule needs fewer updates than the last": lambda rows: is_falling(

@@ -69,7 +69,7 @@ GROW = Assignment(
                 for name in ("updates", "bytes")
             )
         ),
-        "all end at the same loss, within a third": lambda rows: (
+        "all three schedules end at the same loss, within a third": lambda rows: (
             max(column(rows, "held_out_loss")) < 1.34 * min(column(rows, "held_out_loss"))
         ),
     },

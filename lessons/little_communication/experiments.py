@@ -89,7 +89,7 @@ def busy(run):
         "a momentum of 0.5 costs little: less than 1.2 times the loss of plain averages": lambda rows: (
             value(rows, "loss", momentum=0.5) < 1.2 * value(rows, "loss", momentum=0.0)
         ),
-        "in accuracy all are level within seven hundredths": lambda rows: (
+        "the accuracies of all momenta differ by less than seven hundredths": lambda rows: (
             max(column(rows, "accuracy")) - min(column(rows, "accuracy")) < 0.07
         ),
     },

@@ -36,7 +36,7 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
             for ranks in (2, 4, 8)
             for stage in (0, 1, 2)
         ),
-        "all end with the same loss": lambda rows: all(
+        "all stages end with the same loss": lambda rows: all(
             abs(row["loss"] - rows[0]["loss"]) < 1e-3 for row in rows if row["ranks"] == rows[0]["ranks"]
         ),
     },
@@ -383,7 +383,7 @@ SHAPES = (1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (4, 2),
         "a rank holds least if the model is cut in all three ways at once": lambda rows: (
             cut_value(rows, "kB", 2, 2, 2) == min(column(rows, "kB"))
         ),
-        "all end with the same loss": lambda rows: all(column(rows, "same loss")),
+        "all cuts end with the same loss": lambda rows: all(column(rows, "same loss")),
     },
     look=Look("data x tensor x stages", ("ms",), kind="bar", title="milliseconds of a step"),
 )
@@ -452,7 +452,7 @@ GROUPS = {"8 x 1": 8, "4 x 2": 4, "2 x 4": 2, "1 x 8": 1}  # copies x pieces
             value_of_shards(rows, "kB", fewer) < 0.74 * value_of_shards(rows, "kB", more)
             for more, fewer in pairwise(GROUPS)
         ),
-        "all of them compute the same loss": lambda rows: all(column(rows, "same loss")),
+        "all ways to shard compute the same loss": lambda rows: all(column(rows, "same loss")),
     },
     look=Look("copies x pieces", ("ms",), kind="bar", title="milliseconds per step"),
 )

@@ -11,7 +11,7 @@ HIDE = Assignment(
     turn={"bandwidth": (1e8, 5e8, 1.7e9, 1e10), "bucket_bytes": (WHOLE, 0)},
     note=("seconds",),
     claims={
-        "layer by layer is never slower here": lambda rows: all(
+        "layer by layer is faster than the whole model at once on each of these networks": lambda rows: all(
             _seconds(rows, bandwidth, 0) < _seconds(rows, bandwidth, WHOLE) for bandwidth in (1e8, 5e8, 1.7e9, 1e10)
         ),
         "layer by layer gains most on a medium network, a factor of over 1.3": lambda rows: (

@@ -67,7 +67,7 @@ def check(solution, seed):
             brief, _ = _pipeline(attempt, None, **{**values, "steps": few})
         yield short, not brief.missing, brief.missing or f"{few} mini-batches through {stages} stages"
     asked = f"at most {TARGETS['memory']} is allowed"
-    little, told = held.check_limit(needed, TARGETS["memory"], f"{{:.2f}} times the memory it takes; {asked}")
+    little, told = held.check_limit(needed, TARGETS["memory"], f"{{:.2f}} times the memory that is needed; {asked}")
     yield lean, same and little, told if same else "judged only when each backward reads what its forward read"
 
 

@@ -129,7 +129,7 @@ TRIED = {
     "What does a deeper pipeline learn, at each rate?",
     source="Chen et al., 2012; the depths and the rates are ours",
     claims={
-        "at the smallest rate that all were given, all have learned the same amount, within 6 %": lambda rows: all(
+        "at the smallest rate that all depths were given, all reach the same loss, within 6 %": lambda rows: all(
             max(column(rows, "loss", momentum=m, rate=rate)) < 1.06 * min(column(rows, "loss", momentum=m, rate=rate))
             for m, rate in ((0.0, 0.016), (0.9, 0.0016))
         ),

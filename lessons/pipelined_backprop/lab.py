@@ -31,7 +31,7 @@ RATES = Assignment(
     turn={"workers": (1, 2, 4, 8), "learning_rate": (0.0016, 0.0032, 0.0064, 0.0128, 0.0256, 0.0512)},
     note=("held_out_loss",),
     claims={
-        "at the smallest rate all are alike, within a tenth": lambda rows: (
+        "at the smallest rate all depths end at the same loss, within a tenth": lambda rows: (
             max(column(rows, "held_out_loss", learning_rate=0.0016))
             < 1.1 * min(column(rows, "held_out_loss", learning_rate=0.0016))
         ),

@@ -33,7 +33,7 @@ def speed(done):
     "What do more machines gain if the model is cut?",
     source="Huang et al., 2019, figure 2b; Harlap et al., 2018, figure 3",
     claims={
-        "no speed: eight machines train as fast as one": lambda rows: all(0.95 < row["speed"] < 1.05 for row in rows),
+        "eight machines train no faster than one": lambda rows: all(0.95 < row["speed"] < 1.05 for row in rows),
         "only one machine works at a time": lambda rows: all(
             abs(row["idle"] - (1 - 1 / row["machines"])) < 0.01 for row in rows
         ),
@@ -101,7 +101,7 @@ def bubble(run):
         "even at the best number, eight machines do the work of fewer than four": lambda rows: (
             max(column(rows, "speed", stages=8)) < 4
         ),
-        "with a batch cut into single samples, eight machines are slower than one with the whole": lambda rows: (
+        "with a batch cut into single samples, eight machines are slower than one with the whole batch": lambda rows: (
             value(rows, "speed", stages=8, M=256) < 1
         ),
     },
@@ -235,18 +235,18 @@ HOW = {
     "How much does a stage have to remember?",
     source="Huang et al., 2019, section 2.3; Narayanan et al., 2021, and Fan et al., 2021 (1F1B)",
     claims={
-        "GPipe: every micro-batch, so twice as many need twice as much memory": lambda rows: all(
+        "GPipe stores every micro-batch, so twice as many need twice as much memory": lambda rows: all(
             1.9 < more["kB"] / fewer["kB"] < 2.1
             for fewer, more in pairwise(rows)
             if more["how"] == fewer["how"] == "GPipe"
         ),
-        "1F1B: no more micro-batches than there are stages, however many follow": lambda rows: (
+        "1F1B stores no more micro-batches than there are stages, however many follow": lambda rows: (
             len(set(column(rows, "kB", how="1F1B")[2:])) == 1 and ratio(rows, "kB", how="1F1B", M=(32, 1)) < 4.1
         ),
         "1F1B takes no longer than GPipe": lambda rows: all(
             abs(ratio(rows, "ms", how=("1F1B", "GPipe"), M=m) - 1) < 0.03 for m in (4, 32)
         ),
-        "with recomputation GPipe needs less than 1F1B, for a third more time": lambda rows: (
+        "with recomputation GPipe needs less memory than 1F1B, but up to a third more time": lambda rows: (
             value(rows, "kB", how="GPipe again", M=32) < value(rows, "kB", how="1F1B", M=32)
             and 1.2 < ratio(rows, "ms", how=("GPipe again", "GPipe"), M=32) < 1.34
         ),

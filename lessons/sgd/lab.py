@@ -39,10 +39,10 @@ MEAN = Assignment(
     turn={"learning_rate": (0.2, 0.4), "after": (0, 500)},
     note=("held_out_loss",),
     claims={
-        "started after 500 steps, the mean is the same at either rate, within a fifth": lambda rows: (
+        "the mean from step 500 on is the same at either rate, within a fifth": lambda rows: (
             max(column(rows, "held_out_loss", after=500)) < 1.2 * min(column(rows, "held_out_loss", after=500))
         ),
-        "started at once, the mean includes the descent, and is worse": lambda rows: all(
+        "at the smaller rate, the mean from the start includes the descent, and is worse": lambda rows: all(
             ratio(rows, "held_out_loss", after=(0, 500), learning_rate=rate) > 1 for rate in (0.2,)
         ),
     },

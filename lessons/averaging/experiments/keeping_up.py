@@ -66,7 +66,7 @@ RATES = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
         "at a rate that suits one worker, block momentum ends at a lower loss than the best average": lambda rows: (
             value(rows, "loss", method="block momentum", rate=0.5) < min(column(rows, "loss", method="averaging"))
         ),
-        "at a rate of 2 all three diverge": lambda rows: column(rows, "loss", rate=2.0) == [np.inf] * 3,
+        "at a rate of 2 all three methods diverge": lambda rows: column(rows, "loss", rate=2.0) == [np.inf] * 3,
     },
     look=Look("rate", ("loss",), "method", log="xy", title="held-out loss"),
 )

@@ -69,7 +69,7 @@ def meeting(run, period):
         "post-local SGD begins exactly as if workers always met, bit for bit": lambda rows: (
             value(rows, "after 20 steps", meets="seldom later") == value(rows, "after 20 steps", meets="always")
         ),
-        "in the end all three have about the same held-out loss": lambda rows: (
+        "in the end all three ways to meet have about the same held-out loss": lambda rows: (
             max(column(rows, "held-out loss")) < 1.1 * min(column(rows, "held-out loss"))
         ),
         "post-local SGD sends less than half as many bytes as meeting in every step": lambda rows: (

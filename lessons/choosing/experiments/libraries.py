@@ -43,13 +43,13 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
     "Do torch's own strategies cost what ours cost?",
     source="DistributedDataParallel, fully_shard and Schedule1F1B of torch 2.13, on simulated machines",
     claims={
-        "all three send the same bytes as ours, within 1 %": lambda rows: all(
+        "all three strategies send as many bytes as ours, within 1 %": lambda rows: all(
             abs(_torch_to_ours(rows, SENT, name) - 1) < 0.01 for name in LIBRARY
         ),
-        "all three hold the same bytes of weights, gradients and Adam's moments, within 1 %": lambda rows: all(
+        "all three strategies hold as many bytes of model states as ours, within 1 %": lambda rows: all(
             abs(_torch_to_ours(rows, STATES, name) - 1) < 0.01 for name in LIBRARY
         ),
-        "DDP and the pipeline take the same time, within 5 %": lambda rows: all(
+        "DDP and the pipeline take as long as ours, within 5 %": lambda rows: all(
             abs(_torch_to_ours(rows, TIME, name) - 1) < 0.05 for name in ("overlapped", "1F1B")
         ),
         "FSDP2 fetches the next layer while it computes, which saves over a fifth of our ZeRO-3's time": lambda rows: (

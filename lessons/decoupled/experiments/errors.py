@@ -23,7 +23,7 @@ TWO_HIDDEN = {"model": "mlp", "hidden": "64,64", "activation": "tanh"}
         "the best rate of eight modules is no larger than that of one": lambda rows: (
             _best(rows, 8)["rate"] <= _best(rows, 1)["rate"]
         ),
-        "at their best rates eight modules end at over 1.4 times the loss of one, and higher than four": lambda rows: (
+        "at their best rates eight modules end at over 1.4 times the loss of one, above that of four": lambda rows: (
             _best(rows, 8)["loss"] > max(1.4 * _best(rows, 1)["loss"], _best(rows, 4)["loss"])
         ),
         "at a rate of 0.05 four modules are as good as one, within a tenth": lambda rows: (

@@ -64,16 +64,16 @@ def one_hop(run):
     "Does training without an all-reduce need more steps, and how much time does it save?",
     source="Lian et al., NIPS 2017 and ICML 2018; Assran et al., 2019",
     claims={
-        "after the same number of steps all end within a fifth of the loss of synchronous SGD": lambda rows: all(
+        "after the same number of steps all methods end within a fifth of synchronous SGD's loss": lambda rows: all(
             abs(row["loss"] / value(rows, "loss", method="synchronous", latency=row["latency"]) - 1) < 0.2
             for row in rows
         ),
-        "on 1 Gb Ethernet the others need less than half of synchronous SGD's time": lambda rows: all(
+        "on 1 Gb Ethernet the other methods need less than half of synchronous SGD's time": lambda rows: all(
             ratio(rows, "seconds", method=(method, "synchronous"), latency="24 us") < 1 / 2
             for method in PEERS
             if method != "synchronous"
         ),
-        "at a latency of 1 ms the others need less than a tenth of synchronous SGD's time": lambda rows: all(
+        "at a latency of 1 ms the other methods need less than a tenth of synchronous SGD's time": lambda rows: all(
             ratio(rows, "seconds", method=(method, "synchronous"), latency="1 ms") < 1 / 10
             for method in PEERS
             if method != "synchronous"

@@ -164,7 +164,7 @@ def test_every_formula_of_a_quiz_can_be_read_in_a_terminal():
 
 def test_a_figure_is_run_again_and_says_what_it_shows(command):
     done = command("show", "pipelines", "cut_in_stages")
-    assert done.exit_code == 0 and "yes  no speed: eight machines train as fast as one" in done.output
+    assert done.exit_code == 0 and "yes  eight machines train no faster than one" in done.output
 
 
 def test_a_chapter_is_run_and_leaves_files(command, tiny, tmp_path):
