@@ -72,6 +72,14 @@ def test_code_in_a_figures_words_and_in_its_source_is_code_on_its_page():
     assert "<code>lockstep plan</code>" in shown["source"] and "<code>again</code>" in shown["text"]
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(29433.7, "29,430"), (1288.23, "1,288"), (0.0656, "0.0656"), (5.797e9, "5.797e+09"), (2048, "2,048")],
+)
+def test_a_number_of_a_figures_rows_has_four_digits_and_no_exponent_below_a_billion(value, shown):
+    assert figures._cell(value) == shown
+
+
 def test_the_program_that_a_task_calls_the_one_below_is_below():
     for chapter in filter(lambda one: one.exercise, map(lessons.chapter, lessons.CHAPTERS)):
         shown = exercises.template_values(chapter, "")
