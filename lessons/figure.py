@@ -1,7 +1,7 @@
 """A figure: an experiment of the textbook that can be run again, with claims about its outcome.
 
     @figure("Does a gradual warm-up beat a sudden start?", source="Goyal et al., 2017, section 2.2",
-            claims={"the gradual warm-up ends lower than the constant one":
+            claims={"the gradual warm-up ends at a lower loss than the constant one":
                     lambda rows: value(rows, "loss", start="gradual") < value(rows, "loss", start="constant")},
             look=Look("start", ("loss",), kind="bar"))
     def warm_up(run):

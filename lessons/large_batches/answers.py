@@ -49,7 +49,7 @@ def start(run) -> str:
 
 
 def rule(run, batch: int) -> str:
-    """Return the rule under which the training loss ends lower."""
+    """Return the rule under which the final training loss is lower."""
     losses = {
         key: experiments.train_at_scaled_rate(run, batch, base_batch=experiments.base_batch(kind, batch))[1]
         for key, kind in (("linear", "k times"), ("root", "root of k"))

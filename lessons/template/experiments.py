@@ -6,7 +6,7 @@ from lessons.figure import Look, column, figure
 @figure(
     "WRITE: which question does it answer?",
     source="WRITE: author, year, section",
-    claims={"the larger rate ends lower": lambda rows: column(rows, "loss")[0] > column(rows, "loss")[1]},
+    claims={"the larger rate ends at a lower loss": lambda rows: column(rows, "loss")[0] > column(rows, "loss")[1]},
     look=Look("rate", ("loss",)),
 )
 def first(run):
