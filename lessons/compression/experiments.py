@@ -248,7 +248,7 @@ def threshold(run):
     "Where does momentum belong when most of a gradient is sent late?",
     source="Lin, Han, Mao, Wang & Dally, 2018, section 3.2",
     claims={
-        "on average over both densities, the loss ends higher with momentum after the exchange than before it": (
+        "on average over both densities, the final loss is higher with momentum after the exchange than before it": (
             lambda rows: (
                 np.prod(column(rows, "loss", momentum="after")) > np.prod(column(rows, "loss", momentum="before"))
             )

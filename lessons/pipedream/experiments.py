@@ -493,10 +493,10 @@ def who_learns_first(run):
     "What should each of three machines hold?",
     source="Harlap et al., 2018, section 3.2: the partitioner, and plans such as 2-1-1 for VGG-16",
     claims={
-        "a straight pipeline is as slow as its fattest stage, on any network": lambda rows: (
+        "a straight pipeline is as slow as its slowest stage, on any network": lambda rows: (
             max(column(rows, "1-1-1")) < 1.5
         ),
-        "giving the fattest stage two machines is fastest if the network is slow": lambda rows: all(
+        "giving the slowest stage two machines is fastest if the network is slow": lambda rows: all(
             row["2-1"] > 1.15 * max(row["data parallel"], row["1-1-1"])
             for row in rows
             if 1e8 <= row["bandwidth"] <= 1e9

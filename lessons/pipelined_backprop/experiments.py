@@ -276,7 +276,7 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
     "What helps a pipeline of eight stages?",
     source="Chen, Yang & Cheng, 2018 (SpecTrain); Yang et al., 2021 (PipeMare, T1); the comparison is ours",
     claims={
-        "with half the delay, the loss ends lower": lambda rows: _with(rows, "half as late") < _with(rows, "one rate"),
+        "with half the delay, the final loss is lower": lambda rows: _with(rows, "half as late") < _with(rows, "one rate"),
         "with a momentum of 0.9, adding a stash changes the loss by less than 8 %": lambda rows: (
             abs(ratio(rows, "loss", momentum=0.9, remedy=("half as late, with a stash", "half as late")) - 1) < 0.08
         ),
@@ -286,7 +286,7 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
         "a rate for each stage lowers the loss by a tenth or more": lambda rows: (
             _with(rows, "a rate each") < 0.9 * _with(rows, "one rate")
         ),
-        "the loss ends higher if rates return to their full value than if they stay divided": lambda rows: (
+        "the final loss is higher if rates return to their full value than if they stay divided": lambda rows: (
             _with(rows, "a rate each, at first") > _with(rows, "a rate each")
         ),
         "half the delay and a rate for each stage together lower the loss by a sixth or more": lambda rows: (

@@ -8,6 +8,8 @@ FIRST = Assignment(
     turn={"learning_rate": (0.05, 0.1)},
     note=("held_out_loss",),
     claims={
-        "the larger rate ends at a lower loss": lambda rows: column(rows, "held_out_loss")[0] > column(rows, "held_out_loss")[1]
+        "the larger rate ends at a lower loss": lambda rows: (
+            column(rows, "held_out_loss")[0] > column(rows, "held_out_loss")[1]
+        )
     },
 )
