@@ -57,7 +57,7 @@ def difference(a: ScriptRun, b: ScriptRun) -> str:
     if lines := printed_difference(a, b):
         rank, one, other = lines
         return f"rank {rank} printed {one!r:.80}, and now {other!r:.80}"
-    return "the numbers are the same, and the times differ"
+    return "the numbers are the same, but the times differ"
 
 
 def _difference(one: FirstDifference) -> str:

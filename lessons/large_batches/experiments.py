@@ -91,13 +91,13 @@ def two_ways_to_scale(run):
         "with one image each, training ends over a quarter of the path away from one worker's model": lambda rows: (
             value(rows, "distance", over="own", images=1) > 25
         ),
-        "with one image each, training ends over twice as far away as with sixteen each": lambda rows: (
+        "with one image each, training ends over twice as far from that model as with sixteen each": lambda rows: (
             ratio(rows, "distance", over="own", images=(1, 16)) > 2
         ),
-        "with synchronised norms training ends under 0.001 % away, with any share of images": lambda rows: (
+        "with synchronised norms training ends under 0.001 % of the path away, for any share of images": lambda rows: (
             max(column(rows, "distance", over="all")) < 1e-3
         ),
-        "with synchronised norms, a step of 32 workers takes over twice as long as without": lambda rows: (
+        "with synchronised norms, a step of 32 workers takes over twice as long as with their own norms": lambda rows: (
             ratio(rows, "ms", over=("all", "own"), images=1) > 2
         ),
     },

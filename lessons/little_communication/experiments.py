@@ -48,13 +48,13 @@ def across(done):
     "What share of their time do two data centres spend training?",
     source="Douillard et al., 2023",
     claims={
-        "on a line that takes a second for the model, meeting in every step leaves under half of the time": (
+        "if the line takes a second per model, meeting in every step leaves under half of the time to train": (
             lambda rows: value(rows, "training", line=1.0, meet="every step") < 0.5
         ),
-        "on a line that takes a second for the model, meeting every 64 steps leaves over 95 % of the time": (
+        "if the line takes a second per model, meeting every 64 steps leaves over 95 % of the time to train": (
             lambda rows: value(rows, "training", line=1.0, meet="every 64 steps") > 0.95
         ),
-        "on a line ten times as slow, even rare meetings cost a fifth of the time": lambda rows: (
+        "on a line ten times as slow, even rare meetings cost over a fifth of the time": lambda rows: (
             value(rows, "training", line=10.0, meet="every 64 steps") < 0.8
         ),
     },
@@ -225,16 +225,16 @@ METHODS = {"DiLoCo": ("diloco", {"outer_momentum": 0.3}), "no barrier": ("async_
     "What do four speeds and a crash cost, with a barrier and without?",
     source="Liu, Chhaparia, Douillard et al., 2024",
     claims={
-        "at four speeds, training without a barrier processes more than twice the images": lambda rows: (
+        "at four speeds, training without a barrier processes more than twice DiLoCo's images": lambda rows: (
             ratio(rows, "images", cluster="four speeds", method=("no barrier", "DiLoCo")) > 2
         ),
-        "at four speeds, training without a barrier ends at a lower loss": lambda rows: (
+        "at four speeds, training without a barrier ends at a lower loss than DiLoCo": lambda rows: (
             ratio(rows, "loss", cluster="four speeds", method=("no barrier", "DiLoCo")) < 1
         ),
-        "if all workers are alike, DiLoCo's loss is at most a third higher": lambda rows: (
+        "if all workers are alike, DiLoCo's loss is at most a third above that without a barrier": lambda rows: (
             ratio(rows, "loss", cluster="four alike", method=("DiLoCo", "no barrier")) < 4 / 3
         ),
-        "with a crash, DiLoCo ends at over four times the loss without a barrier": lambda rows: (
+        "with a crash, DiLoCo ends at over four times the loss of training without a barrier": lambda rows: (
             ratio(rows, "loss", cluster="four speeds, one crashes", method=("DiLoCo", "no barrier")) > 4
         ),
         "without a crash, both methods take between 290 and 330 s": lambda rows: all(

@@ -13,10 +13,10 @@ MEET_SELDOM = Assignment(
     turn={"period": (1, 4, 16, 64)},
     note=("seconds", "bytes", "held_out_loss"),
     claims={
-        "meeting every 64 steps takes less than a fifth of the time": lambda rows: (
+        "meeting every 64 steps takes less than a fifth of the time of meeting in every step": lambda rows: (
             ratio(rows, "seconds", period=(64, 1)) < 1 / 5
         ),
-        "meeting every 64 steps sends a sixty-fourth of the bytes": lambda rows: (
+        "meeting every 64 steps sends a sixty-fourth of the bytes of meeting in every step": lambda rows: (
             abs(ratio(rows, "bytes", period=(1, 64)) - 64) < 0.1
         ),
     },
@@ -26,10 +26,8 @@ LET_IT_TRAVEL = Assignment(
     turn={"overlap": (0, 2, 4, 7)},
     note=("seconds", "share_wait", "held_out_loss"),
     claims={
-        "beyond four steps of travel nothing more is gained": lambda rows: (
-            ratio(rows, "seconds", overlap=(7, 4)) > 0.99
-        ),
-        "two steps of travel hide less than four do": lambda rows: (
+        "more than four steps of travel save no more time": lambda rows: ratio(rows, "seconds", overlap=(7, 4)) > 0.99,
+        "two steps of travel save less time than four": lambda rows: (
             value(rows, "seconds", overlap=2) > 1.05 * value(rows, "seconds", overlap=4)
         ),
     },

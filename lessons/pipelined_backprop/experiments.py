@@ -222,10 +222,10 @@ PLAIN = {"model": "mlp", "hidden": ",".join(["48"] * 7), "activation": "tanh"}  
     "Whose gradient is an update?",
     source="Pétrowski, Dreyfus & Girault, 1993, for the order; the measurement is ours",
     claims={
-        "on one stage an update is the gradient": lambda rows: (
+        "with one stage an update is the gradient at its weights": lambda rows: (
             max(value(rows, place, stages=1) for place in PLACES) < 1e-4
         ),
-        "on more stages an update is the gradient neither at the weights it met nor at the newest": lambda rows: all(
+        "with more stages an update is the gradient neither at the weights it met nor at the newest": lambda rows: all(
             row[place] > 0.01 for row in rows if row["stages"] > 1 for place in PLACES
         ),
         "an update is far nearer to the gradient at the weights it met: less than a third as far": lambda rows: all(

@@ -22,7 +22,7 @@ NOTICE = Assignment(
     turn={"workers": (1, 4, 16)},
     note=("staleness_mean", "held_out_loss"),
     claims={
-        "sixteen threads end within 5 % of one": lambda rows: (
+        "sixteen threads end at most 5 % above one thread's loss": lambda rows: (
             rows[-1]["held_out_loss"] < 1.05 * rows[0]["held_out_loss"]
         ),
     },
@@ -33,10 +33,10 @@ BOWL = Assignment(
     turn={"atomic": (False, True), "workers": (1, 4, 8)},
     note=("held_out_loss",),
     claims={
-        "without atomic additions eight threads end over a quarter above one": lambda rows: (
+        "without atomic additions eight threads end over a quarter above one thread's loss": lambda rows: (
             ratio(rows, "held_out_loss", atomic=False, workers=(8, 1)) > 1.25
         ),
-        "with atomic additions eight threads end within 5 % of one": lambda rows: (
+        "with atomic additions eight threads end within 5 % of one thread's loss": lambda rows: (
             abs(ratio(rows, "held_out_loss", atomic=True, workers=(8, 1)) - 1) < 0.05
         ),
     },

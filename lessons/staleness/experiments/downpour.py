@@ -17,11 +17,11 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
         "a warm start does not harm Adagrad at any rate up to 0.08": lambda rows: all(
             ratio(rows, "loss", update="adagrad", rate=rate, warm=(128, 0)) < 1.1 for rate in (0.01, 0.04, 0.08)
         ),
-        "each with its best rate, Adagrad is about level with SGD or ahead after a warm start": lambda rows: (
+        "after a warm start, each at its best rate, Adagrad is about level with SGD or ahead of it": lambda rows: (
             min(column(rows, "loss", update="adagrad", warm=128))
             < 1.3 * min(column(rows, "loss", update="sgd", warm=128))
         ),
-        "without a warm start Adagrad is behind, or at most a third ahead": lambda rows: (
+        "without a warm start, each at its best rate, Adagrad is behind SGD, or at most a third ahead": lambda rows: (
             min(column(rows, "loss", update="adagrad", warm=0))
             > 2 / 3 * min(column(rows, "loss", update="sgd", warm=0))
         ),
