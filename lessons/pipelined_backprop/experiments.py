@@ -276,7 +276,9 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
     "What helps a pipeline of eight stages?",
     source="Chen, Yang & Cheng, 2018 (SpecTrain); Yang et al., 2021 (PipeMare, T1); the comparison is ours",
     claims={
-        "with half the delay, the final loss is lower": lambda rows: _with(rows, "half as late") < _with(rows, "one rate"),
+        "with half the delay, the final loss is lower": lambda rows: (
+            _with(rows, "half as late") < _with(rows, "one rate")
+        ),
         "with a momentum of 0.9, adding a stash changes the loss by less than 8 %": lambda rows: (
             abs(ratio(rows, "loss", momentum=0.9, remedy=("half as late, with a stash", "half as late")) - 1) < 0.08
         ),
