@@ -1,6 +1,6 @@
 // The coach: a bubble below the lanes, and a ring around the part of the page that it describes. It does not shift the
-// layout. It covers what the run has learned, but neither the lanes nor the machines nor a button. It comes first in tab order. Escape
-// ends the tour from anywhere, and so does using the page.
+// layout. It covers neither the lanes nor the machines nor a button, and what the run has learned only if the window has no
+// other room. It comes first in tab order. Escape ends the tour from anywhere, and so does using the page.
 // Relies on the test ids of Streamlit's app and sliders. Without them, the bubble is inserted at the start of the body, and
 // moving a slider does not end the tour.
 const SEEN = "lockstep-coach"; // key in the browser's storage, set once the tour has been shown
@@ -191,7 +191,9 @@ class Coach {
     const left = inside(lanes.left - NAMES, innerWidth - wide - 12);
     const tops = (innerWidth < PHONE ? [foot, above] : [below, foot, above]).concat(box.bottom + GAP, box.top - GAP - high).map((top) => inside(top, foot));
     const hides = (top, of) => left < of.right && left + wide > of.left && top < of.bottom && top + high > of.top;
-    const top = tops.find((one) => !hides(one, box) && !hides(one, lanes)) ?? tops.find((one) => !hides(one, box)) ?? foot;
+    const rest = innerWidth < PHONE ? [] : [this.timeline()?.querySelector(".learned"), document.querySelector(".st-key-cards")];
+    const others = rest.map((one) => one?.getBoundingClientRect()).filter((one) => one?.width);
+    const top = tops.find((one) => ![box, lanes, ...others].some((of) => hides(one, of))) ?? tops.find((one) => !hides(one, box) && !hides(one, lanes)) ?? tops.find((one) => !hides(one, box)) ?? foot;
     Object.assign(this.bubble.style, { left: `${left}px`, top: `${top}px` });
   }
 }

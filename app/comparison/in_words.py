@@ -2,11 +2,12 @@
 
 import streamlit as st
 
-from app.browser.text import escape_markdown
+from app.browser.text import escape_markdown, sentence
 from app.charts import Shown, axis
 from app.comparison import changes, difference, seeds
 from app.comparison.difference import learned_alike, only_the_clock
 from app.session import session
+from experiments.runs import divergence
 from experiments.runs.record import Run
 from experiments.runs.seeds import pair_by_seed
 
@@ -48,14 +49,18 @@ def since(before: Shown | None, run: Run) -> None:
         )  # fmt: skip
 
 
-def in_short(before: Shown | None, run: Run) -> None:
-    """Show in one line, next to the lanes, what changed since the previous run, and its first effect."""
+def in_short(before: Shown | None, run: Run, why: bool = False) -> None:
+    """Show in one line, next to the lanes, what changed since the previous run, and its first effect.
+
+    With `why`, a second sentence says why the run diverged, if it did.
+    """
     if before is None:
         return
     these = changes.between(before.run.experiment, run.experiment)
     changed = f" (**{escape_markdown(', '.join(these))}**)" if these else ""
     told = escape_markdown(difference.in_short(before.run, run, before.name))
-    st.markdown(f"Compared with {before.name}{changed}: {told}.")
+    reason = f" {sentence(divergence.cause(run.experiment).sentence)}" if why and run.status == "diverged" else ""
+    st.markdown(f"Compared with {before.name}{changed}: {told}.{reason}")
 
 
 def beside(pinned: Shown, now: Shown) -> None:

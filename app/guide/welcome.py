@@ -58,11 +58,12 @@ def show(folder: str) -> bool:
         )
         with _words():
             if before := _before(run, folder):
-                in_words.in_short(before, run)
+                in_words.in_short(before, run, why=True)  # elsewhere the reason stands above
             else:
+                idling = IDLING if run.trace.busy()[:, IDLE].any() else ""
                 st.markdown(
-                    f"{whose} a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**, "
-                    f"green while it **updates** its model{IDLING if run.trace.busy()[:, IDLE].any() else ''}."
+                    f"{whose} a lane: blue while it **computes**, orange while it **communicates**, grey while it "
+                    f"**waits**, green while it **updates** its model{idling}."
                 )
         with _lanes():
             st.fragment(pictures.lanes)(folder, play=deck.is_answer(run) if deck.answers() else first())
@@ -76,8 +77,7 @@ def draw_placeholder(say_progress: Callable[[], None]) -> None:
         _title()
         with _words():
             st.markdown(
-                "Each worker will have a lane here that shows what it **computes**, when it **talks**, and how it "
-                "**waits**."
+                "Each worker will have a lane here that shows when it **computes**, **communicates** and **waits**."
             )
         with _lanes():
             say_progress()

@@ -6,6 +6,7 @@ from experiments.study import schedules as study
 from experiments.study.schedules import Study
 from experiments.viewer.html_table import html_table
 from experiments.wording import units
+from experiments.wording.sentences import capital
 
 
 def figure(value: float) -> str:
@@ -48,11 +49,11 @@ def size_label(ranks: int, chunks: int, between: str = " · ") -> str:
 
 
 def compare_schedules(one: Study, other: Study) -> str:
-    """Return sentences that compare `other` with `one`: idle time, makespan and micro-batches in flight."""
+    """Return sentences that compare `other` with `one`: idle time, makespan and the memory for activations."""
     a, b = one.plan.title, other.plan.title
     a = a.lower() if one.plan.schedule == study.OWN else a  # within a sentence
     (idle, now_idle), (took, takes), (many, now_many) = (
-        (one.summary[name], other.summary[name]) for name in ("bubble_of_total", "makespan", "in_flight")
+        (one.summary[name], other.summary[name]) for name in ("bubble_of_total", "makespan", "held")
     )
     if units.percent(idle) == units.percent(now_idle):
         said = [f"{b} is idle as much as {a}: ranks are idle for {units.percent(idle)} of the time in both."]
@@ -62,8 +63,8 @@ def compare_schedules(one: Study, other: Study) -> str:
                 f"{units.percent(idle)}."]  # fmt: skip
     if took != takes:
         said.append(f"It takes {figure(takes)} instead of {figure(took)}.")
-    if many != now_many:
-        said.append(f"At most {figure(now_many)} micro-batches are in flight on a rank instead of {figure(many)}.")
+    kept = f"a rank keeps the activations of at most {figure(now_many)} micro-batch{'es' * (now_many != 1)} in memory"
+    said.append(f"With both, {kept}." if many == now_many else f"{capital(kept)} instead of {figure(many)}.")
     return " ".join(said)
 
 

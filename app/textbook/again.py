@@ -12,7 +12,7 @@ from lessons.chapters import Chapter
 
 def show(chapter: Chapter) -> None:
     """Show the questions that are due, one by one, then the button that starts a test."""
-    st.markdown("# Again")
+    st.markdown("# Review")
     if not exam.under_way():
         _one_by_one()
     exam.show(chapter)

@@ -25,7 +25,10 @@ def show(chapter: Chapter) -> None:
     _begin(sheet, key)
     name = f"{chapter.name}_solution.py"
     given = _given(sheet, key)
-    st.button("Grade it", key=f"grade-{key}", type="primary", disabled=not given, on_click=_hand_in, args=(key, name))
+    st.button(
+        "Grade it", key=f"grade-{key}", type="primary", disabled=not given, on_click=_hand_in, args=(key, name),
+        help=None if given else "Upload a file first, or write your solution here.",
+    )  # fmt: skip
     st.caption(f"Or on your own machine: `lockstep book check {chapter.name} {name}`")
     if handed := state.get(key):
         text, name, seed, hints = handed

@@ -70,6 +70,7 @@ def first_page() -> None:
     easiest = _easiest(chapters)
     with st.container(key="begin"):
         link(easiest.name, f"Begin with chapter {name(easiest)}", ":material/play_arrow:")
+    st.caption("Do you teach? The page [For instructors](instructors) has labs with expected results, and graders.")
     with st.container(key="contents"):
         for one in chapters:
             if one.name in lessons.PARTS:

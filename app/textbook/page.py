@@ -15,7 +15,7 @@ PARTS = {
     "quiz": "Quiz",
     "exercise": "Exercise",
     "lab": "Lab",
-    "again": "Again",
+    "again": "Review",
     "bugs": "Find the bug",
     "work": "My work",
 }

@@ -25,7 +25,7 @@ AROUND = ("page.js", "terms.js", "search.js")  # after its own
 CHAPTER = ("questions.js", "canvases.js", "figures.js", *AROUND)
 LIVE = ("worker.js", "client.js", "trial.js")  # of lessons/live, on pages that compute
 MORE = {
-    "again": "Again",
+    "again": "Review",
     "survey": "The survey",
     "notation": "Notation",
     "glossary": "Glossary",
@@ -110,7 +110,7 @@ def _again(book: list[Chapter], navigation: Navigation) -> str:
     items = {name: item for one in book for name, item in chapters.items(one).items()}
     asked = [asked for one in book for asked in chapters.returning(one)]
     data = {"items": items, "meaning": questions.meaning(), "chapters": [one.name for one in book]}
-    given = {"title": "Again", "questions": asked, "data": data}
+    given = {"title": "Review", "questions": asked, "data": data}
     return _page("again", "again.html", navigation, given, ("questions.js", "again.js", *AROUND))
 
 

@@ -1,4 +1,4 @@
-// Again: asks questions of all chapters once more, first those that the reader was sure of and got wrong.
+// Review: asks questions of all chapters once more, first those that the reader was sure of and got wrong.
 const boxes = new Map([...document.querySelectorAll(".question")].map((box) => [`${box.dataset.chapter}.${box.dataset.item}`, box]));
 const coming = progress.returns(reader.document.answers, reader.data.chapters).filter((one) => boxes.has(`${one.chapter}.${one.item}`));
 const due = progress.due(coming);

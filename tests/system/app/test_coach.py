@@ -237,3 +237,17 @@ def test_the_tour_covers_neither_the_lanes_nor_the_machines_nor_the_words_that_e
         assert covered(page, ".stage", ".machines", ".legend", ".st-key-welcome-words") == [], step
         page.get_by_role("button", name="Next").click()
     page.close()
+
+
+def test_the_tour_leaves_in_view_what_the_run_has_learned_if_the_window_has_room(browser):
+    page = browser.new_page(viewport={"width": 1920, "height": 1080})
+    page.set_content(
+        """<div class="st-key-timeline" style="margin-top: 300px"><div class="stage" style="height: 160px"></div>
+        <div class="learned" style="height: 150px"></div></div>
+        <div class="st-key-cards" style="height: 80px"></div>"""
+    )
+    mounted(page)
+    expect(page.locator(".coach")).to_contain_text(coach.STEPS[0].title)
+    page.wait_for_function("() => document.querySelector('.coach').offsetTop > 0")
+    assert covered(page, ".stage", ".learned", ".st-key-cards") == []
+    page.close()

@@ -106,6 +106,12 @@ def test_of_two_schedules_it_is_said_in_a_sentence_which_waits_less(page):
     told = " ".join(one.value for one in page(schedule_a="1f1b", schedule_b="zb_h1").markdown).replace("\\:", ":")
     assert re.search(quote("ZB-H1 … less … 1F1B … 11.1 % … 27.3 %"), told)
     assert re.search(quote("27 … 33"), told)
+    assert re.search(quote("With both … 4 micro-batches in memory"), told)
+
+
+def test_of_two_schedules_it_is_said_which_needs_more_memory(page):
+    told = " ".join(one.value for one in page(schedule_a="1f1b", schedule_b="zb_h2").markdown)
+    assert re.search(quote("7 micro-batches in memory instead of 4"), told)
 
 
 def test_names_in_answers_and_policies_are_explained_at_sight(page):

@@ -208,7 +208,7 @@ def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
     parts = [words(page).find(f"## {title}") for title in lessons.PARTS.values()]
     assert -1 < parts[0] < parts[1] < words(page).find("## Notation")
     assert f"Each of the {len(lessons.CHAPTERS)} chapters asks" in words(page)
-    assert "more to go deeper, easy" in words(page)
+    assert "more to go deeper, easy" in words(page) and "[For instructors](instructors)" in words(page)
     free = [one for one in map(lessons.chapter, lessons.CHAPTERS) if not one.front.prerequisites]
     first = next(one for one in free if one.front.difficulty == min(other.front.difficulty for other in free))
     assert f"start with chapter {first.number}, {escape_markdown(first.title())}" in words(page)
@@ -452,7 +452,7 @@ def test_a_solution_is_graded_in_the_pool_and_its_marks_are_shown(book, pool, tm
     made = pool(JobState("running"))
     page = book(chapter="stragglers", part="exercise")
     key = "solution-stragglers"
-    assert page.button(f"grade-{key}").disabled
+    assert page.button(f"grade-{key}").disabled and "Upload a file first" in page.button(f"grade-{key}").help
     page.file_uploader(f"given-{key}").set_value(("mine.py", b"def server(comm, task, s): ...", "text/x-python")).run()
     page.button(f"grade-{key}").click().run()
     assert not page.exception

@@ -988,6 +988,15 @@ def test_what_has_changed_since_the_previous_run_stands_over_the_lanes_too(page,
     assert not any(one.value.startswith("Compared with") for one in opened.run().markdown)
 
 
+def test_the_first_screen_says_over_the_lanes_why_a_run_diverged(page, stored):
+    before = stored(Experiment(algorithm="easgd"))
+    stored(Experiment.from_query("algorithm=easgd&pull=2"), status="diverged", error="the loss became nan")
+    opened = page("welcome=true&algorithm=easgd&pull=2")
+    opened.session_state["before"] = str(before)
+    (told,) = [one.value for one in opened.run().markdown if one.value.startswith("Compared with the previous run")]
+    assert "use at most 1" in told
+
+
 def test_while_a_run_is_in_progress_the_previous_one_is_grey_and_named(page, stored, monkeypatch):
     stored(Experiment())
     opened = page("welcome=true")
