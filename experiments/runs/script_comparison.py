@@ -11,7 +11,7 @@ from experiments.runs.script_run import ScriptRun
 from tracing import sort_rows
 
 BACKWARD = "loss of backward()"
-"""The name under which the losses on which backward() is called are compared."""
+"""The name under which losses are compared if backward() is called on them."""
 
 Values = dict[str, np.ndarray]
 

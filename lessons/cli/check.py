@@ -37,7 +37,9 @@ WRITTEN = click.Path(dir_okay=False, path_type=Path)
     "--seed", type=click.IntRange(0), help="seed of the hidden cases; default: random, or the seed of the CSV"
 )
 @click.option(
-    "--hint", type=click.IntRange(1), help="the next hint on the mark of this number; with FILE, its report notes it"
+    "--hint",
+    type=click.IntRange(1),
+    help="the next hint on the mark with this number; with FILE, its report notes the hint",
 )
 def check(
     name: str,

@@ -23,11 +23,11 @@ FORGET = Assignment(
     turn={"compression": ("top_k", "one_bit", "qsgd"), "error_feedback": (True, False)},
     note=("held_out_loss",),
     claims={
-        "without error feedback top_k and one_bit end at over 1.5 times the loss": lambda rows: all(
+        "without error feedback top_k and one_bit end at over 1.5 times their loss with it": lambda rows: all(
             ratio(rows, "held_out_loss", compression=codec, error_feedback=(False, True)) > 1.5
             for codec in ("top_k", "one_bit")
         ),
-        "for qsgd error feedback makes a difference of less than a tenth": lambda rows: (
+        "error feedback changes the loss of qsgd by less than a tenth": lambda rows: (
             0.9 < ratio(rows, "held_out_loss", compression="qsgd", error_feedback=(False, True)) < 1.1
         ),
     },
@@ -54,7 +54,7 @@ NETWORKS = Assignment(
         "over the slowest links power_sgd is over 20 times as fast as whole gradients": lambda rows: (
             ratio(rows, "seconds", compression=("none", "power_sgd"), bandwidth=1e7) > 20
         ),
-        "over the fastest links every codec is slower": lambda rows: all(
+        "over the fastest links every codec is slower than whole gradients": lambda rows: all(
             ratio(rows, "seconds", compression=("none", codec), bandwidth=1e10) < 1 for codec in CODES[1:]
         ),
     },

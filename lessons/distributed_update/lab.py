@@ -53,7 +53,7 @@ SCALED = Assignment(
         "at a rate that grows with the batch, four mini-batches per update end below 1.25 times the loss of one": (
             lambda rows: rows[2]["held_out_loss"] < 1.25 * rows[0]["held_out_loss"]
         ),
-        "four mini-batches per update take less than a third of the time": lambda rows: (
+        "four mini-batches per update take less than a third of the time of one": lambda rows: (
             rows[2]["seconds"] < rows[0]["seconds"] / 3
         ),
     },

@@ -98,7 +98,7 @@ def shares_of_a_batch(run):
         "with backups portions of 45, a quarter of a share, are the fastest": lambda rows: (
             value(rows, "backups", images=45, slowed=30) == min(row["backups"] for row in rows if row["slowed"] == 30)
         ),
-        "if all workers are equally fast, copies of a whole share cost at least a quarter of the time": lambda rows: (
+        "if all workers are equally fast, copies of a whole share add over a quarter to the time": lambda rows: (
             value(rows, "backups", images=180, slowed=1) > 1.25 * value(rows, "no backups", images=180, slowed=1)
         ),
     },

@@ -451,7 +451,7 @@ METHODS = {
             >= share * value(rows, "loss", features=features, rule="adagrad")
             for features, share in (("as words are", 1), ("equally frequent", 0.9))
         ),
-        "where features are as frequent as words, either form of SGD ends at over 1.25 times AdaGrad's loss": (
+        "if features are as uneven as words, either form of SGD ends at over 1.25 times AdaGrad's loss": (
             lambda rows: all(
                 ratio(rows, "loss", features="as words are", rule=(rule, "adagrad")) > 1.25
                 for rule in ("sgd", "sgd, falling rate")

@@ -68,7 +68,7 @@ def _distances(done):
         "down a narrow valley SlowMo and DiLoCo get farther than local SGD": lambda rows: all(
             ratio(rows, "progress", method=(method, "local SGD"), rate=1.0) > 1.2 for method in ("SlowMo", "DiLoCo")
         ),
-        "SlowMo and DiLoCo get farther at a rate of 1 than local SGD does at 1.95, close to diverging": (
+        "SlowMo and DiLoCo get farther at a rate of 1 than local SGD does at 1.95, where it nearly diverges": (
             lambda rows: all(
                 value(rows, "progress", method=method, rate=1.0)
                 > value(rows, "progress", method="local SGD", rate=1.95)
@@ -113,7 +113,7 @@ def lowest(rows, outer):
         "each at its own best rate, DiLoCo ends at over 1.5 times the loss of the plain average": lambda rows: (
             lowest(rows, "Nesterov") > 1.5 * lowest(rows, "average")
         ),
-        "at their best, the two differ in accuracy by less than three hundredths": lambda rows: (
+        "at their best rates, the two differ in accuracy by less than three hundredths": lambda rows: (
             abs(max(column(rows, "accuracy", outer="Nesterov")) - max(column(rows, "accuracy", outer="average"))) < 0.03
         ),
     },

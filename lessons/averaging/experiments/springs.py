@@ -16,7 +16,7 @@ MEAN = {"AGN": {"algorithm": "agn"}}
     "How rarely may replicas visit a server?",
     source="Zhang, Choromanska & LeCun, 2015, figure 2",
     claims={
-        "springs with momentum (EAMSGD) are ahead at every period, or about level": lambda rows: all(
+        "springs with momentum (EAMSGD) have the lowest loss at every period, or nearly so": lambda rows: all(
             value(rows, "loss", method="EAMSGD", period=period) < 1.2 * min(column(rows, "loss", period=period))
             for period in PERIODS
         ),

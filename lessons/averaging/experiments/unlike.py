@@ -175,7 +175,7 @@ def ten_meetings(run):
         "with each method at its own best rate, the correction lowers the loss by less than 15 %": lambda rows: (
             ratio(rows, "loss", method=("corrected", "averages")) > 0.85
         ),
-        "with the correction, workers send exactly twice the bytes": lambda rows: (
+        "with the correction, workers send exactly twice as many bytes as without": lambda rows: (
             ratio(rows, "megabytes", method=("corrected", "averages")) == 2
         ),
     },

@@ -31,7 +31,7 @@ from lessons.figure import Look, figure, matching, value
                 and all(_speeds(rows, case)["local SGD"] > 0.98 * max(_speeds(rows, case).values()) for case in CASES)
             )
         ),
-        "on 10 GbE one parameter server is no faster than one machine with VGG-16": lambda rows: (
+        "with VGG-16 on 10 GbE, one parameter server is no faster than one machine": lambda rows: (
             _speeds(rows, "VGG-16, V100, 10GbE")["server"] < _speeds(rows, "VGG-16, V100, 10GbE")["one machine"]
         ),
         "splitting layers is slowest by far on 10 GbE, and within a fifth of the fastest on NVLink": lambda rows: (

@@ -86,7 +86,7 @@ ON_IMAGES = {
     "What if the layers are convolutions?",
     source="Belilovsky et al., ICML 2019; the numbers are ours",
     claims={
-        "random errors lose over 5 points": lambda rows: (
+        "random errors end over 5 points below back-propagation": lambda rows: (
             value(rows, "accuracy", method="random errors") < value(rows, "accuracy", method="back-propagation") - 0.05
         ),
         "random errors gain next to nothing: less than 5 points over frozen convolutions": lambda rows: (
