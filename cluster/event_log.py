@@ -28,17 +28,18 @@ class EventLog:
                                                     counts this rank's reports of that part from 1, kept or dropped;
                                                     `places` has the indices of parts that are not contiguous, by
                                                     (start, stop)
+    remarks    reasons, as clauses, why this rank did not replay all its gradients from a CUDA graph
 
     `clock` returns the rank's time; `step` is its current step (-1 before the first, and on servers). `mark` is the
     time up to which every second is accounted for. `flops` counts the FLOPs of its kernels so far, `updates` the new
-    versions of the model that it has reported, and `shared_updates` those that it has written into shared memory. On a
-    real rank, in s: `ran` is the time for which it had a core, `starved` the time for which it waited for one, `late`
-    how far it fell behind its emulated device, and `overdue` the total time by which messages arrived later than the
-    emulated network would have delivered them.
+    versions of the model that it has reported, `shared_updates` those that it has written into shared memory, and
+    `replays` the gradients that it replayed from a CUDA graph. On a real rank, in s: `ran` is the time for which it had
+    a core, `starved` the time for which it waited for one, `late` how far it fell behind its emulated device, and
+    `overdue` the total time by which messages arrived later than the emulated network would have delivered them.
     """
 
-    COUNTS = ("flops", "updates", "shared_updates", "ran", "starved", "late", "overdue")
-    TABLES = ("spans", "messages", "losses", "applied", "measures", "memory", "reports")
+    COUNTS = ("flops", "updates", "shared_updates", "replays", "ran", "starved", "late", "overdue")
+    TABLES = ("spans", "messages", "losses", "applied", "measures", "memory", "reports", "remarks")
     __slots__ = ("rank", "clock", "step", "busy", "mark", "held", "places", *COUNTS, *TABLES)
 
     def __init__(self, rank: int, clock: Callable[[], float]):
@@ -46,7 +47,7 @@ class EventLog:
         self.step = -1
         self.busy = False  # True inside `doing`, to whose span kernels belong
         self.mark = 0.0
-        self.flops, self.updates, self.shared_updates = 0.0, 0, 0
+        self.flops, self.updates, self.shared_updates, self.replays = 0.0, 0, 0, 0
         self.ran = self.starved = self.late = self.overdue = 0.0
         self.spans: list[tuple] = []
         self.messages: Any = []
@@ -57,6 +58,7 @@ class EventLog:
         self.held = [0] * len(HELD)
         self.places: dict[tuple[int, int], np.ndarray] = {}
         self.reports: list[tuple] = []
+        self.remarks: list[str] = []
 
     def hold(self, kind: str, nbytes: int) -> None:
         """Record that this rank now holds `nbytes` of memory of this kind. Raise ValueError for an unknown kind."""

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from kernels.capturing import forbid_in_capture
 from kernels.meter import METER
 
 
@@ -77,12 +78,16 @@ def to_device(x: np.ndarray, device: str):
 def _tensor(x: np.ndarray, device):
     import torch
 
+    forbid_in_capture("the host sends numbers to the GPU")
     return torch.tensor(x, device=device)  # a copy, since an array may be read-only
 
 
 def to_numpy(x) -> np.ndarray:
     """Return the values of `x` as a NumPy array."""
-    return x if isinstance(x, np.ndarray) else x.detach().cpu().numpy()
+    if isinstance(x, np.ndarray):
+        return x
+    forbid_in_capture("the host reads numbers from the GPU")
+    return x.detach().cpu().numpy()
 
 
 def arrays_in(nest) -> Iterator:

@@ -64,6 +64,10 @@ class Prices:
         """Record the price of a kernel call in float32 or float64."""
         self.rows.append((kernel, flops, nbytes))
 
+    def keep(self, kind: str, nbytes: int) -> None:
+        """Raise ValueError: to charge a call again says nothing of memory that it keeps."""
+        raise ValueError(f"a call that keeps {nbytes:,} bytes of {kind} cannot be repeated by its prices alone.")
+
     @cached_property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """FLOPs and bytes of all rows, (rows,) each; read it only when all rows are recorded."""

@@ -15,6 +15,7 @@ import numpy as np
 import kernels
 from kernels import meter_kernels, to_device
 from kernels.arrays import shares
+from kernels.graph import ReplayedGradient
 from tracing import COMPUTE
 from workloads.batch_statistics import use_gather
 from workloads.batches import Batches
@@ -34,8 +35,9 @@ class Task:
     `data_shard` of `data_shards` is the rank's part of the data, or None on a server, which does not train. An update
     takes `per_update` mini-batches of a rank. With `sync_batch_norm`, batch norms compute their statistics over the
     mini-batches of all ranks, so every rank must compute the same number of gradients. `loss_scale` is this rank's in
-    mixed precision with fp16, and `short_weights` keeps weights in 16 bits. `report_every`, `keep` and
-    `memory` are explained at `Recorder`.
+    mixed precision with fp16, and `short_weights` keeps weights in 16 bits. With `cuda_graph`, gradients of the whole
+    model are replayed from CUDA graphs where that is possible; a remark says where it is not. `report_every`, `keep`
+    and `memory` are explained at `Recorder`.
 
     A rank that restarts after a failure begins with the newest model of `checkpoints`, and continues its budget and
     its data after the last loss that it had recorded.
@@ -59,12 +61,14 @@ class Task:
         sync_batch_norm: bool = False,
         loss_scale: LossScale | None = None,
         short_weights: ShortWeights | None = None,
+        cuda_graph: bool = False,
     ):
         self.workload, self.comm, self.budget, self.batch, self.seed = workload, comm, budget, batch, seed
         self.event_log = comm.event_log
         self.serves = data_shard is None
         self.loss_scale, self.short_weights = loss_scale, short_weights
         self._synchronised = sync_batch_norm and comm.size > 1
+        self._replayed = self._replay_if_possible() if cuda_graph else None
         self._restart = checkpoints.read(self.event_log.clock()) if checkpoints else None
         self.recorder = Recorder(
             self.event_log,
@@ -363,11 +367,27 @@ class Task:
     def _gradient(self, w, batch: tuple, label: str) -> tuple:
         """Return (loss, g), and record the least memory that a gradient of the whole model needs."""
         with self.computing(label):
-            loss, g = self.workload.gradient(w, batch)
+            loss, g = self._replayed(w, *batch) if self._replayed else self.workload.gradient(w, batch)
         self.event_log.hold("parameters", self._with_copies(w.nbytes))
         self.event_log.hold("gradients", g.nbytes)
         self.holds("activations", self.workload.activations.get(len(batch[0]), 0))
+        if self._replayed:
+            self.event_log.replays = self._replayed.replays
         return loss, g
+
+    def _replay_if_possible(self) -> ReplayedGradient | None:
+        """Return the workload's gradient, replayed from CUDA graphs; None, and remark why, if it cannot be."""
+        workload, refuse = self.workload, self.event_log.remarks.append
+        obstacles = {
+            "the ranks computed on the CPU": self.comm.device == "cpu",
+            f"what {workload.name} launches depends on the batch": not workload.launches_by_shape,
+            "a replay would repeat the loss scale and the prices of layers in 16 bits": workload.in_16_bits,
+            "batch norms exchange statistics in the middle of a gradient": self._synchronised,
+        }
+        if why := next((why for why, is_met in obstacles.items() if is_met), ""):
+            refuse(why)
+            return None
+        return ReplayedGradient(lambda w, *batch: workload.gradient(w, batch), refuse)
 
     @contextmanager
     def _exchanging(self, doing: AbstractContextManager) -> Iterator[None]:

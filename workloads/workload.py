@@ -53,6 +53,7 @@ class Workload(Protocol):
     over_batch: bool = False  # whether a sample's gradient depends on its batch, as with batch norm
     recomputes: bool = False  # whether its gradients recompute activations in backward passes
     in_16_bits: bool = False  # whether it computes in mixed precision
+    launches_by_shape: bool = False  # whether what a gradient launches on a GPU depends on shapes only
     synchronises: bool = False  # whether layers over a batch can take that of all workers (`batch_statistics`)
     guessing: float | None = None  # held-out loss of guessing uniformly, or of predicting the mean; None if unknown
     target_variance: float | None = None  # of the held-out targets of a regression; None for classification

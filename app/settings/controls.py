@@ -32,6 +32,7 @@ BUDGET = ("steps", "seed")
 MORE_BUDGET = (
     *("epochs", "seconds", "target_loss", "evaluations"),
     *("precision", "loss_scale", "scale_window", "weight_storage", "recompute_activations", "sync_batch_norm"),
+    "cuda_graph",
 )
 
 FEW = 3  # most words offered side by side; more become a list

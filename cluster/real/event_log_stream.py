@@ -13,7 +13,7 @@ from typing import Any
 from cluster.event_log import EventLog
 from tracing import COMMUNICATE, UPDATE, WAIT
 
-_TABLES = ("spans", "messages", "losses", "applied", "measures", "memory")
+_TABLES = ("spans", "messages", "losses", "applied", "measures", "memory", "remarks")
 _APPENDED = (*_TABLES, "arrivals", "all_reduces")
 
 

@@ -18,6 +18,7 @@ def notes_on(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
         *_carried_nothing(experiment, event_logs),
         *_unused(experiment, event_logs),
         *_unobeyed(experiment, event_logs),
+        *_launched(experiment, event_logs),
         *_unordered(experiment),
         *_emulated(experiment),
         *kernel_notes(),
@@ -57,6 +58,15 @@ def _unordered(experiment: Experiment) -> list[str]:
     """Return a note if real ranks were asked to send by priority, which they ignore."""
     asked = experiment.algorithm == "priority" and experiment.settings["order"] == "priority"
     return [_UNORDERED] if asked and experiment.cluster != "simulated" else []
+
+
+def _launched(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a note if gradients should have been replayed from a CUDA graph, but some or all were not."""
+    reasons = sorted({why for log in event_logs for why in log.remarks})
+    replays = any(log.replays for log in event_logs)
+    if reasons:
+        return [_LAUNCHED.format("some" if replays else "all", "; ".join(reasons))]
+    return [_NOTHING_TO_REPLAY] if experiment.cuda_graph and not replays else []
 
 
 def _emulated(experiment: Experiment) -> list[str]:
@@ -135,6 +145,11 @@ _OVERDUE = (
 _UNCOMPILED = (
     "Kernels ran in NumPy, since Numba, which compiles them, cannot be imported ({}). Virtual times are the same, and "
     "losses are the same up to rounding."
+)
+_LAUNCHED = "cuda_graph had no effect on {} gradients, because {}. They were computed as without it."
+_NOTHING_TO_REPLAY = (
+    "cuda_graph had no effect: this method computes gradients of parts of the model, or fewer than three of the whole "
+    "model, and the first two of a batch size are always launched kernel by kernel."
 )
 _EMULATED = (
     "Real ranks emulate {} with float32 arithmetic, so this run took longer than one in float32; the simulated cluster "

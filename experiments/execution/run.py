@@ -172,6 +172,7 @@ def train(
         sync_batch_norm=experiment.sync_batch_norm,
         loss_scale=mixed.loss_scale(experiment),
         short_weights=mixed.short_weights(experiment),
+        cuda_graph=experiment.cuda_graph,
     )
     if experiment.compression != "none":
         declared = compression.find(experiment.compression)
@@ -199,7 +200,14 @@ def warm_up(experiment: Experiment, place: str = "cpu") -> None:
         workload.gradient(w, batch)
         if ranks * (time.perf_counter() - began) < WARM_UP:
             once = experiment.model_copy(
-                update={"steps": 1, "epochs": None, "seconds": None, "target_loss": None, "evaluations": 1}
+                update={
+                    "steps": 1,
+                    "epochs": None,
+                    "seconds": None,
+                    "target_loss": None,
+                    "evaluations": 1,
+                    "cuda_graph": False,
+                }
             )
             simulated.run(partial(train, once), ranks, place=place)
 

@@ -195,6 +195,11 @@ class Experiment(Knobs):
         "or all but the inputs of a few layers (full)",
     )
     sync_batch_norm: bool = knob(False, "compute batch-norm statistics over the samples of all workers in a step")
+    cuda_graph: bool = knob(
+        False,
+        "replay the kernels of a gradient on a GPU from a CUDA graph, as one launch; the bits are the same",
+        when={"cluster": ("gpus",)},
+    )
     seed: int = knob(0, "seed for everything random: initial weights, shuffling and jitter", ge=0, le=MOST_SEED)
 
     @model_validator(mode="before")

@@ -6,6 +6,7 @@ WORDS = {
     "nics": "NICs per node",
     "recompute_activations": "activation recomputation",
     "sync_batch_norm": "synchronised batch norm",
+    "cuda_graph": "CUDA graph",
     "slow": "slow ranks",
     "pause": "paused ranks",
     "crash": "lost ranks",

@@ -53,19 +53,12 @@ class Tokens(nn.Module):
         return self.table(x) + self.places
 
 
-def measure(batch: int, repeat: int, device: str = "cpu", **knobs) -> None:
-    """Print the row of one size."""
-    s = text.Settings(**knobs)
+def contestants(batch: int, device: str, s: text.Settings) -> tuple:
+    """Return our workload, its parameters and a batch on `device`, and a function that takes a step of torch's."""
     workload = text.build(s)
     tokens = workload.model.outputs[-1]
     samples = tuple(kernels.to_device(part, device) for part in workload.batch(np.arange(batch)))
-    w, wait = kernels.to_device(workload.start(0), device), waiting(device)
-
-    def ours() -> None:
-        _, g = workload.gradient(w, samples)
-        kernels.sgd(w, g, 0.01)
-        wait()
-
+    w = kernels.to_device(workload.start(0), device)
     blocks = [Mlp(s.width) if i % 2 else Attention(s.width, s.heads) for i in range(s.depth)]
     model = nn.Sequential(
         Tokens(tokens, s.context, s.width), *blocks, nn.LayerNorm(s.width), nn.Linear(s.width, tokens)
@@ -77,15 +70,32 @@ def measure(batch: int, repeat: int, device: str = "cpu", **knobs) -> None:
         optimizer.zero_grad()
         f.cross_entropy(model(x).flatten(0, 1), target.flatten()).backward()
         optimizer.step()
-        wait()
 
     assert len(w) == sum(p.numel() for p in model.parameters())
-    mine, theirs, ratio = pairs(ours, peer, repeat=repeat)
+    return workload, w, samples, peer
+
+
+def measure(batch: int, repeat: int, device: str = "cpu", **knobs) -> None:
+    """Print the row of one size."""
+    s = text.Settings(**knobs)
+    workload, w, samples, peer = contestants(batch, device, s)
+    wait = waiting(device)
+
+    def ours() -> None:
+        _, g = workload.gradient(w, samples)
+        kernels.sgd(w, g, 0.01)
+        wait()
+
+    def theirs() -> None:
+        peer()
+        wait()
+
+    mine, other, ratio = pairs(ours, theirs, repeat=repeat)
     what = (
         f"text model step (context {s.context}, width {s.width}, depth {s.depth}, batch {batch}) on {device}, "
         "against torch eager"
     )
-    row(what, f"{1e3 * mine:.1f} ms, torch {1e3 * theirs:.1f} ms: {ratio:.2f}x", ">= 1x", ratio >= 1)
+    row(what, f"{1e3 * mine:.1f} ms, torch {1e3 * other:.1f} ms: {ratio:.2f}x", ">= 1x", ratio >= 1)
 
 
 def main() -> None:

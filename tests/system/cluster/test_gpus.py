@@ -17,6 +17,7 @@ from cluster.real import gpus, processes
 from experiments.execution.run import run, train
 from experiments.specification.catalogue import COMPRESSIONS
 from experiments.specification.experiment import Experiment
+from kernels.graph import ReplayedGradient
 from tracing import COMPUTE, IDLE
 
 pytestmark = [
@@ -111,6 +112,42 @@ def test_a_method_learns_on_gpus_what_it_learns_on_the_simulated_cluster(setting
         expect_the_same(e, got.parameters)
     else:
         assert np.isfinite(got.parameters).all()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"algorithm": "sgd"},
+        {"algorithm": "adam", "workload": "text"},
+        {"algorithm": "momentum", "model": "cnn_bn"},
+        {"algorithm": "sgd", "model": "residual", "recompute_activations": True, "precision": "float64"},
+        {"algorithm": "sync_sgd", "workers": 2},
+    ],
+    ids=lambda settings: "-".join(map(str, settings.values())),
+)
+def test_a_run_with_graphs_ends_with_the_bits_of_a_run_without(settings):
+    e = Experiment.of({"workers": 1, "steps": 8, "evaluations": 1, "cluster": "gpus", **settings})
+    launched, replayed = run(e), run(e.change(cuda_graph=True))
+    assert replayed.status == "finished", replayed.error
+    assert not [note for note in replayed.notes if "cuda_graph" in note]
+    assert replayed.parameters.tobytes() == launched.parameters.tobytes()
+
+
+def test_a_gpu_works_on_after_a_capture_that_failed():
+    import torch
+
+    def by_sign(w, x):
+        return 0.0, w + x if float(x.sum()) > 0 else w - x
+
+    reasons: list[str] = []
+    replayed = ReplayedGradient(by_sign, reasons.append)
+    before = torch.cuda.current_stream()
+    for sign in (1.0, -1.0, 1.0, -1.0):
+        w, x = torch.ones(5, device="cuda"), torch.full((5,), sign, device="cuda")
+        assert torch.equal(replayed(w, x)[1], w + x.abs())
+    assert torch.cuda.current_stream() == before and not replayed.replays
+    (why,) = reasons
+    assert "captur" in why and "\n" not in why
 
 
 def test_a_rank_on_a_gpu_is_slowed_and_pauses_as_it_is_told():

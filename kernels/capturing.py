@@ -1,0 +1,37 @@
+"""Whether the launches of a GPU are being captured, and what kernels may do meanwhile (see `kernels/graph.py`).
+
+While launches are captured they are recorded, not run, so no number of theirs exists yet. A sum that is a function's
+result is read later; a number that decides what is launched next makes the capture impossible.
+"""
+
+from contextvars import ContextVar
+from typing import Any
+
+CAPTURING: ContextVar[bool] = ContextVar("lockstep_capturing", default=False)
+"""True while what the caller launches on a GPU is captured."""
+
+
+class NotCapturable(RuntimeError):
+    """A function whose launches cannot be captured, because they depend on numbers that are on the GPU."""
+
+
+class UnreadSum:
+    """The sum of `values` divided by `count`, on a GPU until `float` reads it."""
+
+    def __init__(self, values: Any, count: int):
+        self.total, self.count = values.sum(), count
+
+    def __float__(self) -> float:
+        return float(self.total) / self.count
+
+
+def sum_on_host(values, count: int = 1) -> float | UnreadSum:
+    """Return the sum of `values` divided by `count`, as a float; as an `UnreadSum` while launches are captured."""
+    unread = UnreadSum(values, count)
+    return unread if CAPTURING.get() else float(unread)
+
+
+def forbid_in_capture(what: str) -> None:
+    """Raise NotCapturable that says `what` the host does, if launches are being captured."""
+    if CAPTURING.get():
+        raise NotCapturable(f"{what} before all of its kernels have been launched")
