@@ -153,7 +153,9 @@ class Book:
             self.ledger.note("long", words)
             self.ledger.note("other", words)
         elif not any(largest(what, index) for what in (self.owed, self.g)):
-            self.ledger.note("other", f"rank {self.rank} left out a larger number in step {self.step - 1}")
+            self.ledger.note(
+                "other", f"rank {self.rank} left out a number larger than one that it sent in step {self.step - 1}"
+            )
         self.pay(index, values)
         messages = self.comm.all_gather((index, values))
         total = np.zeros(len(self.w))

@@ -119,7 +119,7 @@ class ObservedModule:
 
     def forward(self, w, x, batch):
         if batch != self._next or batch >= self._seen.batches:
-            raise SolutionError(f"module {self._index} went forward with mini-batch {batch}; {self._next} was next.")
+            raise SolutionError(f"module {self._index} went forward with mini-batch {batch}; expected {self._next}.")
         self._next += 1
         ours, target = self._module.chunk(batch)
         x = ours if self._module.first else self._features(x, batch)

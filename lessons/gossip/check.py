@@ -65,7 +65,7 @@ def check(solution, seed):
         others = [rank for rank in fast if rank != lost]
         steps, left = account.least(others), account.weight(lost) / (workers - 1)
         enough = steps >= STEPS / TARGETS["time"] and left >= TARGETS["weight"]
-        told = f"rank {lost} crashes; the others take {steps} steps where {STEPS} are possible"
+        told = f"rank {lost} crashes; the others take {steps} of {STEPS} possible steps"
         told = f"{told}; {left:.2f} of their weight is left; at least {TARGETS['weight']} is required"
         yield steadfast, not wrong and enough, OTHERWISE if wrong else told
 

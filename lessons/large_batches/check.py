@@ -51,7 +51,7 @@ def check(solution, seed):
     no_mean = wrong or probe.factor_error(full)
     yield whole, not no_mean, no_mean or f"{full} updates, each of {workers * accumulate} mini-batches"
     off = "" if no_mean else probe.rate_error(full)
-    yield rated, not no_mean and not off, OTHERWISE if no_mean else off or f"{full} rates, each as it should be"
+    yield rated, not no_mean and not off, OTHERWISE if no_mean else off or f"{full} rates, all correct"
     missed = "" if wrong else probe.last_update_error(full)
     rest = f"{workers * (steps - full * accumulate)} mini-batches made the last update"
     yield last, not wrong and not missed, ELSEWHERE if wrong else missed or rest

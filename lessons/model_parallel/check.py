@@ -253,7 +253,7 @@ class BlockSide:
     def _comes(self, what: str):
         expected = self.ORDER[self._next]
         if what != expected:
-            raise SolutionError(f"rank {self._comm.rank} called task.{what} where task.{expected} was next.")
+            raise SolutionError(f"rank {self._comm.rank} called task.{what}; expected task.{expected} next.")
         self._next = (self._next + 1) % len(self.ORDER)
 
     def _charge(self, label: str, passes: int):

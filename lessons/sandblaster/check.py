@@ -161,7 +161,7 @@ class Handing:
 
     def missing(self, steps: int) -> str:
         """Return which step lacks portions, or how many steps were reported; "" if every step has all portions."""
-        return self.absent or ("" if self.step == steps else f"{self.step} steps of {steps} were reported")
+        return self.absent or ("" if self.step == steps else f"{self.step} of {steps} steps were reported")
 
     def work(self, comm, task):
         """Act as a worker, which computes the requested portions until there are none; return the final parameters."""

@@ -139,7 +139,7 @@ def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
             (
                 "task.forward(w, x, batch)",
                 "task.forward(w, x, batch + 1)",
-                "went forward with mini-batch 1; 0 was next",
+                "went forward with mini-batch 1; expected 0",
             ),
             ("task.backward(w, dy, batch)", "task.backward(w, dy, batch + 1)", "mini-batch 1, which is not in flight"),
             ("comm.send(y, comm.rank + 1)", "comm.send(y, 0)", "not its neighbour|expected an array, to a neighbour"),

@@ -127,11 +127,11 @@ def test_weights_that_travel_in_place_of_activations_lose_the_marks_for_what_is_
                 "must be distinct, and from 0 to",
             ),
             ("np.concatenate([columns.ravel(), rows.ravel()])", "", "takes the places of the numbers"),
-            ("task.backward(w, dx)", "pass", "called task.report where task.backward was next"),
+            ("task.backward(w, dx)", "pass", "called task.report; expected task.backward next"),
             (
                 "dz = task.classify(z)",
                 "task.classify(z)\n        dz = task.classify(z)",
-                "where task.backward was next",
+                "expected task.backward next",
             ),
             ("task.report(w)", "comm.send(w, 0)", "there is no comm.send here"),
             ("all_reduce((y @ v)", "all_reduce((y @ v).astype(np.float16)", "ranks cannot reduce float16"),
