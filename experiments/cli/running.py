@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -82,7 +83,7 @@ def pool_at(address: str, runs: str) -> Iterator[Pool]:
     """Yield the pool that runs on the Dask cluster at `address`. Raise ValueError if the cluster cannot be reached."""
     from experiments.jobs.pool import Pool
 
-    pool = Pool(runs, 1, wall=LONGEST, cpu=int(LONGEST), memory=MOST_MEMORY, dask=address)
+    pool = Pool(runs, 1, wall=LONGEST, cpu=int(LONGEST), memory=MOST_MEMORY, dask=address, fresh=math.inf)
     try:
         assert pool.dask
         if pool.dask.trouble:

@@ -9,6 +9,7 @@ as the files of the stored run. A shared disk is not needed; where there is one,
 
 import contextlib
 import io
+import json
 import queue
 import re
 import secrets
@@ -35,9 +36,16 @@ KINDS = ("study", "collective", "rate")
 BUILT_IN = ("digits", "spirals", "text", "quadratic", "sparse")
 """Workloads whose data every installation has."""
 EVERY = 1.0  # s between two looks at the cluster
+LEAN = {
+    "distributed.worker.profile.enabled": False,  # it samples every thread a hundred times a second
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""Settings of a local cluster, whose scheduler shares this machine's cores with the runs."""
 CONNECT = 5.0  # s for a connection
 POLITE = 10.0  # s that a worker has to stop a job before its process is restarted
 WAITING = "waiting for a Dask worker"
+ENDS = ("result", "error")  # kinds of lines that end a job
 
 
 def may_leave(work: Experiment | JobSpec) -> bool:
@@ -80,6 +88,7 @@ def connect(address: str, local: Any = None) -> tuple[Any, Any]:
     Raise ValueError without Dask or with an address that is none, and OSError if the scheduler does not answer.
     """
     try:
+        import dask
         from distributed import Client, LocalCluster
     except ImportError:
         raise ValueError(
@@ -92,9 +101,10 @@ def connect(address: str, local: Any = None) -> tuple[Any, Any]:
         )
     if address.startswith("local:") and local is None:
         count = int(address.partition(":")[2])
-        local = LocalCluster(
-            n_workers=count, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs="ERROR"
-        )
+        with dask.config.set(LEAN):
+            local = LocalCluster(
+                n_workers=count, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs="ERROR"
+            )
     return Client(local or address, timeout=CONNECT, set_as_default=False, name="lockstep"), local
 
 
@@ -122,11 +132,13 @@ class DaskCluster:
         self._children: dict[str, DaskChild] = {}
         self._requests: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._doomed: dict[str, float] = {}  # worker -> when its process is restarted, unless its job ends before
-        with contextlib.suppress(OSError):  # if it does not answer, `_look` says so
+        try:
             self._connect()
+            self._look()
+        except OSError as error:
+            self._lose(error)
         root.mkdir(parents=True, exist_ok=True)
         (root / self._token).touch()
-        self._look()
         self._thread = threading.Thread(target=self._loop, name="experiments.jobs.dask_cluster", daemon=True)
         self._thread.start()
 
@@ -156,8 +168,8 @@ class DaskCluster:
     def submit(self, child: "DaskChild", spec: dict[str, Any]) -> None:
         """Send a job to the cluster."""
         self._children[child.key] = child
-        spec = {**spec, "shared": self._token, "follow": False, "memory": None}
-        self._requests.put(lambda: self._send(child, spec))
+        text = json.dumps({**spec, "shared": self._token, "follow": False, "memory": None})
+        self._requests.put(lambda: self._send(child, text))
 
     def stop(self, child: "DaskChild", by_force: bool) -> None:
         """Ask the worker of this job to stop it; `by_force` restarts the worker's process if it does not."""
@@ -213,27 +225,32 @@ class DaskCluster:
         for child in [*self._children.values()]:
             self._end(child, {"kind": "error", "error": self.trouble})
 
-    def _send(self, child: "DaskChild", spec: dict[str, Any]) -> None:
+    def _send(self, child: "DaskChild", text: str) -> None:
         from experiments.jobs import dask_job
 
         try:
             child.future = self._client.submit(
-                dask_job.perform, spec, self._topic, child.key, key=child.key, pure=False
+                dask_job.perform, text, self._topic, child.key, key=child.key, pure=False
             )
             child.future.add_done_callback(lambda future: self._receive(child, future))
         except Exception as error:
             self._lose(error)
 
     def _receive(self, child: "DaskChild", future: Any) -> None:
-        """Store the result of a job that has ended, and tell the pool. Called by Dask in a thread of its own."""
+        """Tell the pool how a job has ended, unless an event already has. Called by Dask in a thread of its own."""
+        if child.key in self._children:
+            self._end(child, self._fetch(future))
+        child.future = None  # or Dask would compute the result again if the worker that holds it dies
+
+    def _fetch(self, future: Any) -> dict[str, Any]:
+        """Store the files of a job's result, and return the job's last line."""
         try:
             line, files = future.result(timeout=CONNECT)
             if files:
                 line["folder"] = str(unpack(files, line["folder"], self.root))
+            return line
         except Exception as error:
-            line = {"kind": "error", "error": self._why(error)}
-        self._end(child, line)
-        child.future = None  # or Dask would compute the result again if the worker that holds it dies
+            return {"kind": "error", "error": self._why(error)}
 
     def _why(self, error: Exception) -> str:
         """Return a sentence on why a job came back without a result."""
@@ -267,15 +284,18 @@ class DaskCluster:
         except Exception as error:
             self._lose(error)
 
-    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
+    def _hear(self, event: tuple[float, dict[str, str]]) -> None:
         """Pass a status line on to its job. Called in the client's thread."""
-        line = dict(event[1])
-        child = self._children.get(line.pop("key"))
+        child = self._children.get(event[1]["key"])
         if child is None:
             return
+        line = json.loads(event[1]["line"])
         if line["kind"] == "begun":
             child.address = line["address"]
-        child.tell(line)
+        if line["kind"] in ENDS:
+            self._end(child, line)
+        else:
+            child.tell(line)
 
     def _end(self, child: "DaskChild", line: dict[str, Any]) -> None:
         """Pass a job's last line to `child` and finish it. Do nothing if that has already been done."""

@@ -6,6 +6,7 @@ runs one job at a time.
 
 import contextlib
 import io
+import json
 import tarfile
 import tempfile
 import threading
@@ -15,18 +16,20 @@ from typing import Any
 from distributed import Worker, get_worker
 from distributed.utils import sync
 
-from experiments.jobs.dask_cluster import other_version
+from experiments.jobs.dask_cluster import ENDS, other_version
 from experiments.jobs.worker import StatusWriter, attempt
 from experiments.runs.summary import source_version
 
 ATTEMPTS = 2  # times that a job is begun; each worker that ends meanwhile takes one of them
-ENDS = ("result", "error")  # kinds of lines that end a job
 VERSION = source_version()  # of the source that this process has loaded
 _stops: dict[str, threading.Event] = {}  # of the jobs in this process, by key
 
 
 class DaskReport(StatusWriter):
-    """A reporter that sends status lines to `topic`, and keeps the line that ends the job as `end`."""
+    """A reporter that sends status lines to `topic`, and keeps the line that ends the job as `end`.
+
+    Lines are sent as text, so that the scheduler does not take curves apart.
+    """
 
     def __init__(self, worker: Worker, topic: str, key: str, stop: threading.Event):
         self.worker, self.topic, self.key, self.stop = worker, topic, key, stop
@@ -37,7 +40,10 @@ class DaskReport(StatusWriter):
         if kind in ENDS:
             self.end = line
         else:
-            self.worker.log_event(self.topic, {"key": self.key, **line})
+            self.send(line)
+
+    def send(self, line: dict[str, Any]) -> None:
+        self.worker.log_event(self.topic, {"key": self.key, "line": json.dumps(line)})
 
     def part(self, fraction: float, phase: str = "") -> None:
         """Send a line with the progress of a job that is not a run. Raise KeyboardInterrupt if it has been stopped."""
@@ -46,10 +52,13 @@ class DaskReport(StatusWriter):
         super().part(fraction, phase)
 
 
-def perform(spec: dict[str, Any], topic: str, key: str) -> tuple[dict[str, Any], bytes]:
-    """Do the job. Return the line that ends it, and its result's folder, packed, or b"" if the server shares
-    the disk.
+def perform(text: str, topic: str, key: str) -> tuple[dict[str, Any], bytes]:
+    """Do the job whose spec is the JSON `text`. Return the line that ends it, and its result's folder, packed.
+
+    Where the server shares the disk, nothing is packed, and the line is also sent to `topic`, which is sooner and
+    cheaper than fetching it.
     """
+    spec = json.loads(text)
     worker, stop = get_worker(), _stops.setdefault(key, threading.Event())
     report = DaskReport(worker, topic, key, stop)
     earlier = sync(worker.loop, worker.scheduler.events, topic=attempts_topic(topic, key))
@@ -60,6 +69,7 @@ def perform(spec: dict[str, Any], topic: str, key: str) -> tuple[dict[str, Any],
             return {"kind": "error", "error": why}, b""
         if (Path(spec["root"]) / spec["shared"]).exists():
             attempt(spec, report, stop)
+            report.send(report.end)
             return report.end, b""
         with tempfile.TemporaryDirectory() as folder:
             attempt({**spec, "root": folder}, report, stop)

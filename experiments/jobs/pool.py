@@ -39,7 +39,7 @@ from experiments.specification.experiment import Experiment
 from kernels import compiling
 
 COMMAND = (sys.executable, "-u", "-m", "experiments.jobs.worker")
-FRESH = 1.0  # s for which the version of the source is remembered: reading all files takes 20 ms
+FRESH = 1.0  # s for which the version of the source is remembered: reading all files takes 10 ms
 KEPT = 1000  # finished jobs that are remembered
 POLITE = 60.0  # s for a stopped job to store what it recorded; a busy machine took more than 10
 UNSTORED = "the recorded data could not be stored in time"
@@ -55,7 +55,8 @@ class Pool:
     lease ends `lease` seconds after its last renewal, or `grace` seconds after its release. To run several jobs at
     once, an owner submits them as "ada", "ada/study" and so on, which are released together.
 
-    With `dask`, the address of a Dask scheduler, jobs that hold no code or data of a reader run on its workers.
+    With `dask`, the address of a Dask scheduler, jobs that hold no code or data of a reader run on its workers. The
+    source's version is read again when it is `fresh` seconds old; a pool that serves one command reads it once.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Pool:
         grace: float = 30.0,
         command: Sequence[str] = COMMAND,
         dask: str = "",
+        fresh: float = FRESH,
     ):
         self.root, self.wall, self.lease, self.grace = Path(root).resolve(), wall, lease, grace
         self.slots, self.most = slots or max(1, (os.cpu_count() or 2) - 1), queue
@@ -80,7 +82,7 @@ class Pool:
         self._queue: list[Job] = []  # in the order they were requested
         self._turns, self._look = turns.Turns(), 0.0  # and when memory is checked next
         self._running: list[Job] = []
-        self._version, self._read = "", -FRESH  # of the source, and when it was read
+        self._fresh, self._version, self._read = fresh, "", -FOREVER  # version of the source, and when it was read
         self._owners: dict[str, float] = {}  # owner -> monotonic time at which its lease ends
         self._closing = False
         self._selector = selectors.DefaultSelector()
@@ -350,9 +352,9 @@ class Pool:
         return max(0.0, min([longest, *(moment - time.monotonic() for moment in due)]))
 
     def _source_version(self) -> str:
-        """Return the version of the source on disk, read at most FRESH seconds ago."""
+        """Return the version of the source on disk, read at most `fresh` seconds ago."""
         now = time.monotonic()
-        if now - self._read >= FRESH:
+        if now - self._read >= self._fresh:
             self._version, self._read = source_version(), now
         return self._version
 

@@ -13,11 +13,11 @@ from experiments.runs import cached, store
 from experiments.runs.progress import Progress
 from experiments.runs.record import Run, RunOutcome
 from experiments.runs.scaling import batch_per_worker
-from experiments.runs.summary import source_version
+from experiments.runs.summary import code_version
 from experiments.specification.experiment import Experiment
 
 MAX_RUNS = 10_000  # limit for one sweep
-LOOK = 0.02  # s between two looks at the pool
+LOOK = 0.05  # s between two looks at the pool
 AHEAD = 2  # jobs that wait in the pool, so that no process waits for one
 OnProgress = Callable[[int, int, Progress | None], None]
 """Called with the number of finished runs, that of all runs, and the current run's progress, or None if several run."""
@@ -100,7 +100,7 @@ def stored_sweep(
     The others run one after the other, or several at a time in the `pool`, and only they count for `on_progress`. After
     `stop` no more begin, and those under way are yielded with what they recorded.
     """
-    missing, code = [], source_version()
+    missing, code = [], code_version()
     for place, one in enumerate(experiments):
         if folder := store.find_stored_run(one, code, root):
             yield Ended(place, store.outcome(folder), folder)

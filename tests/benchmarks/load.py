@@ -1,8 +1,9 @@
-"""A class at once: 30 sessions that open the default experiment. `python -m tests.benchmarks.load [sessions]`
+"""A class at once: 30 sessions that open the default experiment. `python -m tests.benchmarks.load [sessions] [pool]`
 
 Sessions speak Streamlit's own protocol, without browsers: they open the page, answer its fragments as a browser would,
 and are done when the figures of the finished run are there. Twice: all want the same run, which is done once, and each
-wants a seed of its own. An exception on a page, or a session that was cut off, is an error.
+wants a seed of its own. An exception on a page, or a session that was cut off, is an error. With the address of a Dask
+cluster as `pool`, runs are made there.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from experiments.runs import store
 from tests.benchmarks.measure import machine, row
 
 SESSIONS = 30
@@ -44,14 +46,14 @@ class Session:
 
 
 @contextlib.contextmanager
-def served(script: str = "app/main.py", folder: str = "") -> Iterator[tuple[str, psutil.Process]]:
+def served(script: str = "app/main.py", folder: str = "", pool: str = "") -> Iterator[tuple[str, psutil.Process]]:
     """(address, process) of a workbench whose runs are in `folder`, by default none yet; or of another page."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     words = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
     with tempfile.TemporaryDirectory() as empty:
-        environment = {**os.environ, "LOCKSTEP_RUNS": folder or empty}
+        environment = {**os.environ, "LOCKSTEP_RUNS": folder or empty, "LOCKSTEP_POOL": pool}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         server = subprocess.Popen([*words, "--server.headless", "true"], env=environment, **quiet)
         try:
@@ -133,22 +135,26 @@ async def together(address: str, queries: list[str], server: psutil.Process) -> 
 
 def main() -> None:
     """Print the rows."""
-    sessions = int(sys.argv[1]) if len(sys.argv) > 1 else SESSIONS
-    print(machine())
+    sessions, pool = int(sys.argv[1]) if len(sys.argv) > 1 else SESSIONS, sys.argv[2] if len(sys.argv) > 2 else ""
+    print(f"{machine()}, load {os.getloadavg()[0]:.1f}")
     for what, queries in (
         ("the same run", [""] * sessions),
         ("a seed each", [f"seed={seed + 1}" for seed in range(sessions)]),
     ):
-        with served() as (address, server):
-            told, grown = asyncio.run(together(address, queries, server))
+        with tempfile.TemporaryDirectory() as folder:
+            with served(folder=folder, pool=pool) as (address, server):
+                told, grown = asyncio.run(together(address, queries, server))
+            stored = len(store.recent(folder))
         errors = [one.error for one in told if one.error]
         waits = sorted(one.result for one in told if not one.error)
         measured = (
             f"page {statistics.median(one.page for one in told):.1f} s, result {statistics.median(waits):.1f} s in the "
             f"median and {waits[-1]:.1f} s for the last; {grown / sessions / 1e6:.1f} MB and "
-            f"{sum(one.received for one in told) / sessions / 1e6:.2f} MB sent for each; {len(errors)} errors"
+            f"{sum(one.received for one in told) / sessions / 1e6:.2f} MB sent for each; {stored} runs stored; "
+            f"{len(errors)} errors; load {os.getloadavg()[0]:.1f}"
         )
-        row(f"{sessions} sessions at once, {what}", measured, "no error", not errors)
+        place = f", on the Dask cluster {pool}" if pool else ""
+        row(f"{sessions} sessions at once, {what}{place}", measured, "no error", not errors)
         for error in errors[:3]:
             print(error)
 

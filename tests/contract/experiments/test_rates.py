@@ -298,6 +298,7 @@ def test_a_search_that_is_repeated_reads_its_runs_and_draws_their_losses(monkeyp
     told, drawn = capsys.readouterr().out, (tmp_path / "rates.svg").read_text("utf-8")
     assert "learning rate" in drawn and "held-out loss" in drawn
     monkeypatch.setattr("experiments.study.sweep.run", lambda *_: pytest.fail("a stored run is made again"))
+    monkeypatch.setattr("experiments.runs.summary.glob", lambda *_, **__: pytest.fail("the source is read again"))
     assert main(words) == 0
     assert capsys.readouterr().out == told and (tmp_path / "rates.svg").read_text("utf-8") == drawn
 

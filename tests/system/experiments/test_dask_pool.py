@@ -9,6 +9,7 @@ from functools import partial
 import psutil
 import pytest
 
+from experiments.cli.running import pool_at
 from experiments.execution.run import run
 from experiments.jobs import dask_cluster
 from experiments.jobs import pool as pool_module
@@ -22,6 +23,7 @@ from experiments.study import rates
 from tests import ports
 from tests.patience import wait_until
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pack = pytest.importorskip("experiments.jobs.dask_job").pack
 
@@ -80,12 +82,13 @@ def test_a_run_of_a_dask_worker_is_stored_here_and_is_the_run_of_this_machine(po
     assert store.load(state.folder).digest == run(small()).digest
 
 
-def test_where_the_disk_is_shared_a_worker_writes_to_it_and_sends_no_files(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_cluster, "unpack", lambda *_: pytest.fail("files were sent"))
+def test_where_the_disk_is_shared_a_worker_writes_to_it_and_nothing_is_fetched(cluster, tmp_path, monkeypatch):
+    fetched = []
+    monkeypatch.setattr(distributed.Future, "result", lambda *_, **__: fetched.append("a result"))
     pool = Pool(tmp_path, 1, dask=cluster.scheduler_address)
     state = end(pool, pool.submit("ada", small(seed=1)))
     pool.close()
-    assert state.status == "finished" and not sealed.altered_files(state.folder)
+    assert state.status == "finished" and not sealed.altered_files(state.folder) and not fetched
 
 
 def test_a_job_of_another_kind_runs_there_too_and_its_result_comes_back(pool):
@@ -235,6 +238,10 @@ def test_a_result_that_arrives_damaged_or_points_outside_its_folder_is_refused(t
     assert not store.recent(tmp_path / "here")
 
 
+def test_a_local_cluster_changes_only_settings_that_dask_has():
+    assert {*map(dask.config.get, dask_cluster.LEAN)}  # KeyError for any other name
+
+
 @pytest.mark.parametrize("address", ["local:0", "local:x", "scheduler", "10.0.0.1:8786"])
 def test_an_address_that_is_none_is_refused_with_an_example(address, tmp_path, main):
     with pytest.raises(ValueError, match=r"such as tcp://10\.0\.0\.1:8786, or local:4"):
@@ -247,6 +254,16 @@ def test_a_scheduler_that_does_not_answer_is_named_before_anything_runs(main, tm
     for words in (("run",), ("sweep", "--workers", "1,2")):
         code, _, err = main(*words, "--steps", 2, "--pool", f"tcp://127.0.0.1:{ports.free_port()}")
         assert code == 2 and "does not answer" in err and not store.recent("runs")
+
+
+def test_a_command_reads_the_version_of_the_source_once_for_all_its_runs(cluster, tmp_path, monkeypatch):
+    reads = []
+    monkeypatch.setattr(pool_module, "source_version", lambda: reads.append("once") or source_version())
+    with pool_at(cluster.scheduler_address, str(tmp_path)) as pool:
+        for seed in range(3):
+            pool.submit(f"ada/{seed}", small(seed=20 + seed))
+            pool._read -= 3600.0  # an hour passes
+    assert reads == ["once"]
 
 
 def test_functions_run_on_the_workers_in_order_unless_these_have_another_version(cluster, monkeypatch):
