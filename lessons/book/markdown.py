@@ -4,6 +4,7 @@ Formulas stay TeX in elements of class `math`, which assets/formulas.js gives to
 """
 
 import html
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -40,11 +41,19 @@ def _math(tex: str, options: dict) -> str:
     return html.escape(tex.strip())
 
 
+def _inline_code(renderer, tokens: list[Token], place: int, options, env) -> str:
+    """Return code within a sentence as HTML. A browser may break its line at a space, but not after the hyphens of an
+    option."""
+    words = re.sub(r"(?<!\S)--?\w[\w-]*", r"<span>\g<0></span>", html.escape(tokens[place].content))
+    return f"<code>{words}</code>"
+
+
 _READER = (
     MarkdownIt("commonmark", {"typographer": True, "highlight": lambda s, name, _: str(code(s, name))})
     .enable(["table", "smartquotes"])
     .use(dollarmath_plugin, allow_labels=False, double_inline=True, renderer=_math)
 )
+_READER.add_render_rule("code_inline", _inline_code)
 
 
 def render(text: str) -> Markup:

@@ -208,7 +208,7 @@ def layer_sizes(width, kinds=69):
 
 @figure(
     "How many tokens per rank does it take to hide the gathers?",
-    source="our own; Zhao et al., VLDB 2023, section 3.3",
+    source="a measurement of ours; Zhao et al., VLDB 2023, section 3.3",
     claims={
         "the number of tokens decides, not the width": lambda rows: all(
             max(shown) - min(shown) < 12
@@ -242,7 +242,7 @@ def tokens_that_hide(run):
 
 @figure(
     "What if more ranks share the same batch?",
-    source="our own; Rajbhandari et al., SC 2020",
+    source="a comparison of ours; Rajbhandari et al., SC 2020",
     claims={
         "sixteen fully sharded ranks are less than a sixth faster than eight": lambda rows: (
             ratio(rows, "speed-up", method="fully sharded", ranks=(16, 8)) < 7 / 6

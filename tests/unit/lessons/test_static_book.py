@@ -18,6 +18,11 @@ def test_a_formula_stays_tex_and_code_gets_colours():
     assert '<span class="mi">1</span>' in made
 
 
+def test_a_browser_breaks_no_line_within_an_option_that_a_sentence_names():
+    made = markdown.render("Try `--cluster simulated -n 4 <b> --one-two`.")
+    assert "<code><span>--cluster</span> simulated <span>-n</span> 4 &lt;b&gt; <span>--one-two</span></code>" in made
+
+
 def test_sections_have_the_words_that_a_reader_sees_and_the_anchor_of_their_heading():
     (_, before), (heading, words) = markdown.sections(
         '# Title\n\nFirst.\n\n## Why, $N$?\n\nA <abbr title="a rank">worker</abbr>\nwaits.'
