@@ -15,9 +15,9 @@ from theory.planner.memory_use import TIGHT
 from theory.planner.search import Found, price, search
 from theory.planner.setup import FULL, KEEP, LIGHT, OPTIMIZER, WHOLE, Layout, Setup, find_gpu
 from theory.planner.step_time import step_time, throughput
-from tracing import COMPUTE
+from tracing import COMPUTE, HELD
 
-MS, MB, GB = 1e3, 1e-6, 1e-9
+MS, KB, MB, GB = 1e3, 1e-3, 1e-6, 1e-9
 GPUS, BATCH = 64, 512  # of the example; sequences in a step
 LARGE = Setup(find_model("llama-3-70b"), BATCH, find_gpu("H100"), Layout())
 SMALL = replace(LARGE, model=find_model("llama-3-8b"))
@@ -139,6 +139,75 @@ def what_a_way_costs(run):
                 "longer": 100 * float(one.time.seconds[place] / whole.time.seconds - 1),
                 "GB": GB * float(one.memory.total[place]),
             }
+
+
+EIGHT = {
+    "algorithm": "five_d", "workload": "text", "context": 32, "width": 32, "heads": 8, "depth": 6, "experts": 8,
+    "update": "adam", "learning_rate": 0.01, "device": "2e11:1e15:0", "latency": 2e-6, "bandwidth": 1e9,
+    "steps": 1, "evaluations": 1, "workers": 8, "per_node": 8,
+}  # fmt: skip
+FIVE: dict[str, tuple[int, ...]] = {  # ranks that share matrices, layers, sequences and experts; the rest are replicas
+    "samples": (1, 1, 1, 1),
+    "samples and experts": (1, 1, 1, 8),
+    "matrices": (8, 1, 1, 1),
+    "layers": (1, 8, 1, 1),
+    "sequences": (1, 1, 8, 1),
+    "matrices, layers, sequences": (2, 2, 2, 1),
+    "matrices, layers, sequences, experts": (2, 2, 2, 2),
+    "all but layers": (2, 1, 2, 4),
+}
+STATES = slice(0, HELD.index("activations"))
+
+
+@figure(
+    "What do five ways divide in a real step?",
+    source="Grattafiori et al., 2024, section 3.3.2",
+    claims={
+        "ranks that share sequences hold as many states as replicas": lambda rows: (
+            ratio(rows, "states", split=("sequences", "samples")) == 1
+        ),
+        "replicas that divide experts hold under a quarter of the states, and send under a sixth of the bytes": (
+            lambda rows: (
+                ratio(rows, "states", split=("samples and experts", "samples")) < 1 / 4
+                and ratio(rows, "MB", split=("samples and experts", "samples")) < 1 / 6
+            )
+        ),
+        "replicas that divide experts take less than four fifths of the time": lambda rows: (
+            ratio(rows, "ms", split=("samples and experts", "samples")) < 4 / 5
+        ),
+        "ranks that share matrices hold the fewest states, and over two and a half times a replica's activations": (
+            lambda rows: (
+                min(column(rows, "states")) == value(rows, "states", split="matrices")
+                and ratio(rows, "activations", split=("matrices", "samples")) > 2.5
+            )
+        ),
+        "two or four ranks in each way but layers leave the least of all on the fullest rank": lambda rows: (
+            min(rows, key=lambda row: row["in all"])["split"] == "all but layers"
+        ),
+    },
+    look=Look("split", ("states", "activations"), kind="bar", title="kB on the fullest rank"),
+)
+def five_at_once(run):
+    """A transformer of three attention blocks and three mixtures of eight experts on eight simulated ranks of one node;
+    16 samples of 32 tokens in a step of Adam, in micro-batches of two if there are stages.
+
+    `states`, `activations` and both `in all`: kB on the fullest rank. `MB`: sent by all ranks in the step.
+    """
+    for name, (tensor, stages, context, experts) in FIVE.items():
+        replicas = 8 // (tensor * stages * context)
+        done = run(
+            **EIGHT, tensor=tensor, stages=stages, context_ranks=context, expert_ranks=experts,
+            batch=16 // replicas, chunks=8 // replicas if stages > 1 else 1,
+        )  # fmt: skip
+        held = done.peaks()
+        yield {
+            "split": name,
+            "states": KB * float(held[:, STATES].sum(axis=1).max()),
+            "activations": KB * float(held[:, HELD.index("activations")].max()),
+            "in all": KB * float(held.sum(axis=1).max()),
+            "MB": MB * float(done.trace.traffic().sum()),
+            "ms": MS * done.summary["seconds"],
+        }
 
 
 CLUSTER = {
