@@ -17,6 +17,11 @@ from experiments.wording import units
 from theory.planner.language_model import PRESETS
 from theory.planner.setup import GPUS, RECOMPUTE, SHARDS, Layout
 
+LEGEND = (
+    "In column pipe, 8x5 is eight GPUs with five stages on each, and 8 zb a zero-bubble schedule. What is computed "
+    "again in backward is light (activation functions) or full."
+)
+
 
 @click.command("plan", short_help="Find the best layouts for training a language model on GPUs.")
 @click.option(
@@ -70,6 +75,7 @@ def plan_command(
     if len(answer.found):
         console.say(show.table(layouts.rows(answer, top)))
         console.say(console.prose(layouts.SELECTION))
+        console.say(console.prose(LEGEND))
         console.say()
         console.say((console.wrap(f"The best: {layouts.layout_text(answer.found, 0)}", "  "), console.HEAD))
         console.say(show.table(layouts.step_parts(answer.found), words=1, keys=1))
@@ -77,7 +83,7 @@ def plan_command(
         console.say(show.table(layouts.memory_parts(answer.found), words=1, keys=1))
         console.say()
         if pipeline := planned_pipeline.sketch_pipeline(answer.found):
-            console.say(console.prose(f"See its pipeline: {pipeline.command}"))
+            console.say(("See its pipeline  ", console.DIM), console.wrap_command(pipeline.command, 18))
             console.say(console.prose(pipeline.remark))
     for remark in layouts.remarks(answer, count, price):
         console.say(console.prose(remark))

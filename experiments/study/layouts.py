@@ -126,6 +126,8 @@ def find_layouts(request: Request) -> LayoutAnswer:
     if request.gpus > per_node and gpu.network < SLOWEST_NETWORK * per_node / 8 and not is_known:
         told = f"{8 * each / 1e9:g} Gbit/s per GPU"
         notes.append(f"Outside the data: no published configuration has a network as slow as {told}.")
+    if request.network and request.gpus <= per_node:
+        notes.append("All GPUs are in one node, so the network has no effect.")
     if model.is_mixture:
         notes.append(MIXTURE)
     fits, spares = found.shares <= 1, found.shares <= TIGHT

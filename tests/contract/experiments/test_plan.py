@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +51,12 @@ def test_layouts_that_fit_are_shown_the_fastest_of_each_way_to_split_first():
     assert seconds == sorted(seconds)
     ways = [(row["tensor"], re.sub(r"x\d+", "", row["pipe"]), row["shards"]) for row in rows]
     assert len(set(ways)) == len(ways)
+
+
+def test_a_network_that_no_message_uses_is_noted():
+    alone = Request("llama-3-8b", gpus=8, network="25G")
+    assert "so the network has no effect" in told(alone)
+    assert "so the network has no effect" not in told(replace(alone, gpus=16)) + told(replace(alone, network=""))
 
 
 def test_parts_of_a_step_and_of_memory_are_the_step_and_the_memory():
@@ -195,6 +202,8 @@ def test_the_command_fits_into_80_columns_and_says_what_a_step_consists_of(main,
     )
     assert code == 0 and max(map(len, out.splitlines())) <= 80
     assert "memory" in out.splitlines()[3] and "pipeline bubble" in out and "activations" in out
+    command = out.replace("\\\n", "").partition("See its pipeline")[2].splitlines()[0]
+    assert main(*shlex.split(command)[1:])[0] == 0
 
 
 def test_a_table_has_a_column_for_context_and_experts_only_where_a_layout_uses_them():
