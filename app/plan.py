@@ -31,11 +31,11 @@ HELP = {
     "pipe": "GPUs of the pipeline. 4x10: ten stages on each of four GPUs; zb: weight gradients are computed when a "
     "GPU would otherwise be idle (zero bubble).",
     "context": "GPUs over which each sequence is split.",
-    "experts": "GPUs over which the experts of a layer are divided. They are among those of data and context.",
+    "experts": "GPUs over which the experts of a layer are divided. These are some of the data and context GPUs.",
     "micro": "Sequences in a micro-batch.",
     "shards": "What data-parallel ranks shard: the optimizer's state, gradients too, or everything; full/8: in each "
     "of eight groups.",
-    "again": "What is recomputed in backward: light is the activation functions only.",
+    "again": "What is recomputed in the backward pass; light: the activation functions only.",
     "tok/s": "Multiply by the number of GPUs for the throughput of the cluster.",
     "MFU": "The model's FLOPs as a share of the GPU's peak.",
     "memory": "Share of the GPU's memory.",

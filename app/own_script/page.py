@@ -41,7 +41,7 @@ def show() -> None:
         return
     if (run := result.find(name)) is None:
         st.warning(
-            "This version of Lockstep has no such run here; run the script again.",
+            "This version of Lockstep has stored no such run on this machine; run the script again.",
             icon=":material/folder_off:",
         )
         return

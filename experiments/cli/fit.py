@@ -35,15 +35,15 @@ NEAR = 1.25  # a factor
 def fit_command(as_json: bool, anyway: bool, gpu: bool, to: str, peak: float | None, bandwidth: float | None) -> int:
     """Measure this machine and fit the simulated cluster to it, for use with --device here --network here.
 
-    With --gpu, measure products of matrices, operations that memory bounds and attention on the GPU, and write the
+    With --gpu, measure matrix products, memory-bound operations and attention on the GPU, and write the
     planner's constants to a file, for lockstep plan --constants. Under torchrun, also measure an all-gather.
     """
     if gpu:
         if anyway:
-            raise click.UsageError("--anyway is for the fit of a CPU; leave it out with --gpu.")
+            raise click.UsageError("--anyway is for the fit of a CPU; remove it, or remove --gpu.")
         return fit_gpu.measure_here(peak, bandwidth, to, as_json)
     if to or peak or bandwidth:
-        raise click.UsageError("--to, --peak and --bandwidth are for the fit of a GPU; add --gpu.")
+        raise click.UsageError("--to, --peak and --bandwidth are for the fit of a GPU; add --gpu, or remove them.")
     from cluster.comm import ClusterError
     from cluster.network import parse_network
     from experiments.measure.fit import fit
@@ -102,7 +102,7 @@ def verdict(rows: Sequence[tuple[str, float, float, float, float]]) -> str:
     name, _, nbytes, took, fitted = rows[off.index(max(off))]
     way, size = "long" if fitted > took else "short", f" of {nbytes:,.0f} bytes" * bool(nbytes)
     return (
-        f"A {word} fit: half of the times are within {100 * (typical - 1):.0f} % of what was measured, {near} of "
+        f"A {word} fit: half of the fitted times are within {100 * (typical - 1):.0f} % of those measured, {near} of "
         f"{len(off)} within a quarter. The worst, {name}{size}, is {max(off):.2g} times too {way}"
         + ("; fit again on a quiet machine before you rely on it." if word == "poor" else ".")
     )

@@ -54,7 +54,7 @@ def measure_here(peak: float | None, bandwidth: float | None, to: str, as_json: 
     try:
         path.write_text(write_gpu(measured), "utf-8")
     except OSError as error:
-        raise click.ClickException(f"{path} cannot be written: {error.strerror}; give another file by --to.") from None
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}; choose another --to.") from None
     if as_json:
         click.echo(json.dumps(asdict(measured), indent=1))
         return 0
