@@ -146,10 +146,10 @@ _UNCOMPILED = (
     "Kernels ran in NumPy, since Numba, which compiles them, cannot be imported ({}). Virtual times are the same, and "
     "losses are the same up to rounding."
 )
-_LAUNCHED = "cuda_graph had no effect on {} gradients, because {}. They were computed as without it."
+_LAUNCHED = "cuda_graph had no effect on {} gradients, because {}. These were launched kernel by kernel."
 _NOTHING_TO_REPLAY = (
-    "cuda_graph had no effect: this method computes gradients of parts of the model, or fewer than three of the whole "
-    "model, and the first two of a batch size are always launched kernel by kernel."
+    "cuda_graph had no effect: this method computes gradients of parts of the model, or fewer than three gradients of "
+    "the whole model; the first two of each batch size are always launched kernel by kernel."
 )
 _EMULATED = (
     "Real ranks emulate {} with float32 arithmetic, so this run took longer than one in float32; the simulated cluster "

@@ -132,7 +132,7 @@ def check_run(run: Run) -> Run:
         for name, column in columns.items():
             _bounded(table, name, column)
     if trace.ranks > MOST_RANKS:
-        raise ValueError(f"the run has {trace.ranks:,} ranks; runs of at most {MOST_RANKS:,} are opened.")
+        raise ValueError(f"the run has {trace.ranks:,} ranks; at most {MOST_RANKS:,} can be opened.")
     spans, messages = trace.spans, trace.messages
     if (spans["end"] < spans["start"]).any():
         raise ValueError("spans.parquet: a span ends before it starts.")
@@ -157,7 +157,7 @@ def check_run(run: Run) -> Run:
 
 def _bounded(table: str, name: str, column: np.ndarray) -> None:
     if len(column) > MOST_ROWS:
-        raise ValueError(f"{table}.parquet has {len(column):,} rows; runs with at most {MOST_ROWS:,} are opened.")
+        raise ValueError(f"{table}.parquet has {len(column):,} rows; at most {MOST_ROWS:,} can be opened.")
     if (table, name) in FREE or column.dtype == bool or not len(column):
         return
     least, most = -1 if name == "step" else 0, MOST.get(name, LATEST)

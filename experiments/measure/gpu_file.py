@@ -26,8 +26,8 @@ from theory.planner.setup import GPUS, find_gpu
 
 CONSTANTS = {  # name: (most, what it is)
     "products": (1.0, "share of the 16-bit peak that a large product attains"),
-    "traffic": (20.0, "memory traffic of a product, in times what it must read and write"),
-    "memory": (1.0, "share of the memory's bandwidth, in operations that it bounds"),
+    "traffic": (20.0, "memory traffic of a product, as a multiple of what it must read and write"),
+    "memory": (1.0, "share of the memory's bandwidth that memory-bound operations reach"),
     "attention": (1.0, "share of the 16-bit peak that FlashAttention attains on causal FLOPs"),
     "link": (1e13, "bytes/s that a collective reaches between the GPUs of a node"),
     "network": (1e13, "bytes/s that a collective reaches between nodes, of each GPU"),
