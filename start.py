@@ -50,7 +50,7 @@ def main(words: list[str]) -> int:
     code = install()
     if code or task == "install":
         return code
-    workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since tests often wait for browsers and processes
+    workers = str((os.cpu_count() or 1) + 2)  # more than cores, since tests often wait for browsers and processes
     from app.browser import serve  # only once the version of Python is checked
 
     os.chdir(ROOT)

@@ -18,6 +18,7 @@ import math
 import sys
 from collections import defaultdict, namedtuple
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FrameType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ NUMPYS = {
     for name, function in vars(math).items()
     if callable(function) and hasattr(np, name) and name not in OTHERWISE
 }
+GLOBALS = globals()  # in which the frames below a kernel run
 MATH = SimpleNamespace(**vars(math) | {function.__name__: numpys for function, numpys in NUMPYS.items()})
 
 
@@ -53,6 +55,11 @@ class SourceLine(NamedTuple):
     code: CodeType
     number: int
 
+    @classmethod
+    def of(cls, code: CodeType, offset: int) -> SourceLine:
+        """Return the line of the instruction at `offset` bytes. Finding it takes longer than all else of an access."""
+        return cls(code, next(line for start, end, line in code.co_lines() if line and start <= offset < end))
+
     def __str__(self):
         return f"{Path(self.code.co_filename).name}:{self.number}"
 
@@ -64,7 +71,8 @@ class GpuArray:
         self.cuda, self.array, self.name, self.shared, self.start = cuda, array, name, shared, start
         self.size, self.shape, self.dtype = array.size, array.shape, array.dtype
         self.steps = [stride // array.itemsize for stride in array.strides]
-        self.touched = defaultdict(dict) if touched is None else touched  # since the barrier: does, cell: thread: line
+        # since the barrier: does, cell: thread: (code, offset)
+        self.touched = defaultdict(dict) if touched is None else touched
 
     def __getitem__(self, index):
         value = self.array[index]
@@ -117,7 +125,7 @@ class Simulator(Backend):
     def syncthreads(self) -> None:
         frame, thread, place = sys._getframe(1), self.thread, self.threadIdx
         self.tell(frame, WAIT)
-        self._arrived.append((thread, stack(frame), getcurrent()))
+        self._arrived.append((thread, _lines(frame), getcurrent()))
         self._home.switch()
         self.thread, self.threadIdx = thread, place
 
@@ -165,12 +173,14 @@ class Simulator(Backend):
                 runner.switch()
 
     def _expect_all(self, arrived: list[tuple]) -> None:
-        (first, stack, _), here = arrived[0], {thread for thread, *_ in arrived}
-        but = [f"thread {thread} at the one in {other[-1]}" for thread, other, _ in arrived if other != stack]
+        (first, place, _), here = arrived[0], {thread for thread, *_ in arrived}
+        elsewhere = ((thread, SourceLine(*other[0])) for thread, other, _ in arrived if other != place)
+        but = [f"thread {thread} at the one in {line}" for thread, line in elsewhere]
         but += [f"thread {thread} has ended" for thread in range(len(self._claimed)) if thread not in here]
         if but:
+            line = SourceLine(*place[0])
             raise DivergentBarrier(
-                f"{self.kernel}, block {self.block}: thread {first} waits at the barrier in {stack[-1]}, but {but[0]}. "
+                f"{self.kernel}, block {self.block}: thread {first} waits at the barrier in {line}, but {but[0]}. "
                 "All threads of a block must reach the same cuda.syncthreads(): move it out of the branch or loop."
             )
 
@@ -200,27 +210,42 @@ class Simulator(Backend):
         for place, step in zip(indices, memory.steps, strict=True):
             cell += int(place) * step
         if memory.shared:
+            touched = memory.touched
             for clash in CLASHES[does]:
-                others = memory.touched[clash].get(cell)
+                others = touched[clash].get(cell)
                 if others and (len(others) > 1 or me not in others):
-                    other, there = next((thread, line) for thread, line in others.items() if thread != me)
-                    line, there = SourceLine(frame.f_code, frame.f_lineno), SourceLine(*there)
+                    other, there = next((thread, offset) for thread, offset in others.items() if thread != me)
+                    line, there = SourceLine(frame.f_code, frame.f_lineno), SourceLine.of(*there)
                     raise Race(
                         f"{self.kernel}, block {self.block}: thread {me} {does} {memory.name}[{index}] in {line}, "
                         f"thread {other} {clash} it in {there}, without a cuda.syncthreads() between the two."
                     )
-            memory.touched[does].setdefault(cell, {})[me] = frame.f_code, frame.f_lineno
+            threads = touched[does].get(cell)
+            if threads is None:
+                touched[does][cell] = {me: (frame.f_code, frame.f_lasti)}
+            else:
+                threads[me] = frame.f_code, frame.f_lasti
         self.tell(frame, does, memory, cell)
 
     def tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
         """Do nothing; `kernels/watching.py` overrides this to report an access or a wait."""
 
 
-def _places(extent: Dim3) -> list[Dim3]:
-    return [Dim3(*place[::-1]) for place in np.ndindex(extent[::-1])]
+@cache
+def _places(extent: Dim3) -> tuple[Dim3, ...]:
+    return tuple(Dim3(*place[::-1]) for place in np.ndindex(extent[::-1]))
+
+
+def _lines(frame: FrameType) -> list[tuple[CodeType, int]]:
+    """Return (code, line) of every function that a thread is in, the innermost first."""
+    lines, outer = [(frame.f_code, frame.f_lineno)], frame.f_back
+    while outer is not None and outer.f_globals is not GLOBALS:
+        lines.append((outer.f_code, outer.f_lineno))
+        outer = outer.f_back
+    return lines
 
 
 def stack(frame: FrameType) -> tuple[SourceLine, ...]:
     """Return the source lines that a thread is at, the outermost (the kernel's) first."""
     line, outer = SourceLine(frame.f_code, frame.f_lineno), frame.f_back
-    return (line,) if outer is None or outer.f_globals is globals() else (*stack(outer), line)
+    return (line,) if outer is None or outer.f_globals is GLOBALS else (*stack(outer), line)

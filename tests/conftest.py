@@ -82,6 +82,16 @@ def scope(nodeid: str) -> str:
     return nodeid if SPREAD.match(nodeid) else nodeid.partition("::")[0]
 
 
+SLOW = re.compile(r"^pytestmark = (?:JOURNEY|pytest\.mark\.slow)$", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out a file of slow tests where these do not run: to import it may take a second in every process."""
+    if config.option.markexpr == "not slow" and collection_path.suffix == ".py":
+        return bool(SLOW.search(collection_path.read_text("utf-8"))) or None
+    return None
+
+
 class LongestFirst(LoadScopeScheduling):
     """Deal scopes to the processes in the order of collection."""
 

@@ -1,4 +1,3 @@
-import gc
 import weakref
 
 import numpy as np
@@ -169,8 +168,7 @@ def test_the_weights_of_a_layer_are_freed_after_its_pass(name):
             gathered.append(weakref.ref(own))
             return own
 
-        def freed():
-            gc.collect()
+        def freed():  # at once, and not only when the garbage collector comes by
             return gathered.pop()() is None
 
         forward = [layer.forward(gather(layer)) or freed() for layer in layers]

@@ -16,6 +16,7 @@ from experiments.measure import kernel_times, warps
 from experiments.measure.kernel_times import Peaks, Report, Row
 from experiments.specification.catalogue import KERNELS
 from tests.patience import PATIENCE, wait_until
+from tests.system.app.finish import finish
 
 PEAKS = Peaks(5e10, ((4_000, 4e10), (8_000, 2e10), (2**28, 1e10)), (("L1 cache", 4_000), ("L2 cache", 64_000)))
 
@@ -191,12 +192,8 @@ def test_a_kernel_is_measured_again_by_the_pool_while_its_last_times_stay(page, 
 
 
 def test_what_is_not_measured_yet_is_measured_by_the_pool(page):
-    opened = page(kernel="forget", numbers=1000)
-    while not opened.get("plotly_chart"):
-        assert not opened.exception and not opened.error
-        time.sleep(0.2)
-        opened.run()
-    assert "Numba" in table(opened)
+    opened = finish(page(kernel="forget", numbers=1000))
+    assert opened.get("plotly_chart") and "Numba" in table(opened) and not opened.error
 
 
 @pytest.mark.parametrize("link", [{"kernel": "../../etc/passwd"}, {"kernel": "<b>"}, {"numbers": 10**12}])

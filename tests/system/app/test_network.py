@@ -6,7 +6,8 @@ from streamlit.testing.v1 import AppTest
 
 from cluster.network import NETWORKS
 from experiments.study import collectives, model_states
-from tests.patience import PATIENCE, wait_until
+from tests.patience import PATIENCE
+from tests.system.app.finish import finish
 
 
 def script():
@@ -18,9 +19,8 @@ def script():
 def test_the_page_shows_the_figures_of_the_command_for_the_ranks_and_the_model_that_are_chosen(folders):
     page = AppTest.from_function(script, default_timeout=PATIENCE)
     page.query_params["network_ranks"], page.query_params["network_per_node"] = "4", "2"
-    page.run()
-    wait_until(lambda: not page.run().get("progress"))
-    assert not page.exception and not page.error
+    finish(page.run())
+    assert not page.error
     costs, memory = (table.value.to_dict("records") for table in page.dataframe)
     network = replace(NETWORKS["HDR"], per_node=2)
     assert costs == collectives.rows(collectives.all_reduces(4, 1e9, network))
@@ -39,9 +39,8 @@ def test_more_nics_on_the_page_make_the_hierarchy_quicker_and_no_more_are_offere
     page = AppTest.from_function(script, default_timeout=PATIENCE)
     page.query_params["network_ranks"], page.query_params["network_per_node"] = "8", "4"
     page.query_params["network_nics"] = "4"
-    page.run()
-    wait_until(lambda: not page.run().get("progress"))
-    assert not page.exception and not page.error
+    finish(page.run())
+    assert not page.error
     network = replace(NETWORKS["HDR"], per_node=4, nics=4)
     assert page.dataframe[0].value.to_dict("records") == collectives.rows(collectives.all_reduces(8, 1e9, network))
     assert any("4 NICs" in one.value for one in page.caption)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from urllib.parse import urlencode
 
 import numpy as np
@@ -21,6 +20,7 @@ from experiments.viewer.canvases import schedule
 from experiments.viewer.column_codec import unpack
 from tests.patience import PATIENCE
 from tests.quotes import quote
+from tests.system.app.finish import finish
 from tests.tiers import slow_except
 
 
@@ -235,11 +235,8 @@ def test_a_schedule_beyond_all_bounds_is_refused_in_a_sentence(page):
 
 def test_a_large_schedule_is_studied_by_the_pool(page):
     opened = page(ranks=32, micro_batches=200)
-    while opened.get("progress"):
-        time.sleep(0.1)
-        opened.run()
-    assert figure(opened, "Makespan") == "693"
-    assert not opened.exception and not opened.error
+    finish(opened)
+    assert figure(opened, "Makespan") == "693" and not opened.error
 
 
 @pytest.mark.parametrize("tab", ["Per rank", "Idle slots", "Critical path", "As text", "Source"])

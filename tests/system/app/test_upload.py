@@ -2,7 +2,6 @@
 
 import io
 import re
-import time
 import tomllib
 import zipfile
 
@@ -17,6 +16,7 @@ from experiments.specification.experiment import Experiment
 from tests.patience import PATIENCE
 from tests.quotes import quote
 from tests.sources import ROOT
+from tests.system.app.finish import finish
 from workloads import csv_idx
 
 CSV = b"size,age,kind\n" + b"".join(b"%d,%d,%s\n" % (n, n % 7, (b"cat", b"dog")[n % 2]) for n in range(40))
@@ -57,11 +57,7 @@ def packed(made, tmp_path):
 def bring(page, key, *files):
     """Put files into the field `key`, and wait until they have been read."""
     page.file_uploader(f"{key}_files").set_value([(name, content, "") for name, content in files]).run()
-    while page.get("progress"):
-        time.sleep(0.1)
-        page.run()
-    assert not page.exception
-    return page
+    return finish(page)
 
 
 def link(page, name):
@@ -233,10 +229,8 @@ def test_files_beyond_the_bound_are_refused_before_they_are_kept(page, folders, 
 def test_an_example_is_tried_as_if_it_had_been_uploaded(page):
     opened = page()
     opened.button("try-example").click().run()
-    while opened.get("progress"):
-        time.sleep(0.1)
-        opened.run()
-    assert not opened.exception and link(opened, "table").startswith("example_")
+    finish(opened)
+    assert link(opened, "table").startswith("example_")
     assert any("240 rows, 4 columns" in one.value for one in opened.markdown)
     assert any("cat, dog and horse" in one.value or "3 classes" in one.value for one in opened.caption)
     assert opened.button("train-table").label == "Train on it"

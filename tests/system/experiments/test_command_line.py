@@ -26,6 +26,7 @@ from experiments.cli import main as command_line
 from experiments.cli import progress_bar
 from experiments.cli.main import cli
 from experiments.cli.running import stoppable
+from experiments.measure import roof
 from experiments.runs import sealed, store
 from experiments.runs.difference import difference
 from experiments.specification.experiment import Experiment
@@ -223,6 +224,8 @@ COMMANDS = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_output_is_wider_than_80_columns_and_no_word_is_broken(main, monkeypatch, name):
+    monkeypatch.setattr(roof, "LARGEST", 2**16)  # bytes
+    monkeypatch.setattr(roof, "SIDES", (32,))
     if "RUN" in COMMANDS[name]:
         main("run", "easgd", *SMALL)
     if "profile.csv" in COMMANDS[name]:

@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 
 import kernels
 from experiments.cli.main import main
-from experiments.measure import kernel_times
+from experiments.measure import kernel_times, roof
 from experiments.measure.kernel_cases import KERNEL_CASES
 from experiments.measure.kernel_times import Peaks, Row
+
+
+@pytest.fixture(autouse=True)
+def low_roof(monkeypatch):
+    """Look for the roof with small arrays only: how high it is is not asserted."""
+    monkeypatch.setattr(roof, "LARGEST", 2**16)
+    monkeypatch.setattr(roof, "SIDES", (32,))
+
 
 PEERS = [name for name, call in KERNEL_CASES.items() if call.peer]
 

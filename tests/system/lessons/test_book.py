@@ -24,15 +24,6 @@ from tests.chromium import NEEDED
 LARGEST = 15_000_000  # bytes of the whole book
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+?)\$", re.S)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.S)
-FOLDED = [
-    (one.name, references.fold_anchor(fold.title, one.name), references.figure_anchor(inner.figure))
-    for one in lessons.written_chapters()
-    for fold in one.blocks()
-    if isinstance(fold, markup.Fold)
-    for inner in fold.blocks
-    if isinstance(inner, markup.LiveFigure)
-]
-"""Chapter, anchor of a fold and of a figure in it, for all that have one."""
 DRAWN = """plot => [...plot.shadowRoot.querySelectorAll("canvas")].some(
     (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((value) => value))"""
 
@@ -53,6 +44,18 @@ BRIGHTNESS = """async (address) => {
     return [at(2), at(picture.width - 3), at(picture.width / 2)];
 }"""
 """The brightest colour of a picture near its lower edge: at its left and right edges, and between them."""
+
+
+def first_folded_figure() -> tuple[str, str, str]:
+    """Return the chapter of the first figure in a fold, the fold's anchor and the figure's."""
+    return next(
+        (one.name, references.fold_anchor(fold.title, one.name), references.figure_anchor(inner.figure))
+        for one in lessons.written_chapters()
+        for fold in one.blocks()
+        if isinstance(fold, markup.Fold)
+        for inner in fold.blocks
+        if isinstance(inner, markup.LiveFigure)
+    )
 
 
 class Page(HTMLParser):
@@ -270,7 +273,7 @@ class TestInABrowser:
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
 
     def test_a_fold_is_closed_until_a_click_a_key_or_a_link_into_it_opens_it(self, tab):
-        name, anchor, figure = FOLDED[0]
+        name, anchor, figure = first_folded_figure()
         page = tab(f"{name}.html")
         page.get_by_label("Show everything").check()
         fold, plot = page.locator(f"#{anchor}"), page.locator(f"#{figure} .plot")
@@ -290,7 +293,7 @@ class TestInABrowser:
 
     @pytest.mark.slow
     def test_what_is_folded_is_found_and_what_was_found_is_open(self, tab):
-        name, anchor, figure = FOLDED[0]
+        name, anchor, figure = first_folded_figure()
         title = lessons.recorded_figure(f"{name}.{figure.rpartition('-')[2]}").question
         page = tab(f"{name}.html")
         page.get_by_label("Show everything").check()
@@ -301,7 +304,7 @@ class TestInABrowser:
 
     @pytest.mark.slow
     def test_folds_are_open_on_paper_with_their_pictures_drawn_and_closed_again_after_it(self, tab):
-        name, _, figure = FOLDED[0]
+        name, _, figure = first_folded_figure()
         page = tab(f"{name}.html")
         page.get_by_label("Show everything").check()
         page.evaluate("dispatchEvent(new Event('beforeprint'))")

@@ -26,7 +26,7 @@ def tiny(tmp_path, monkeypatch):
     """A chapter with one figure, one question and one exercise, none of which takes time."""
     folder = tmp_path / "tiny"
     folder.mkdir()
-    (folder / "text.md").write_text("# Tiny\n\n{{ predict half }}\n{{ pipelines.cut_in_stages }}\nThe end.\n")
+    (folder / "text.md").write_text("# Tiny\n\n{{ predict half }}\n{{ collectives.what_nccl_expects }}\nThe end.\n")
     (folder / "quiz.toml").write_text(
         '[[item]]\nname = "half"\nask = "Half of {n}?"\ndraw = { n = [4] }\n'
         'answer = "half"\nwhy = "It is {answer:.0f}."\n'
@@ -34,7 +34,7 @@ def tiny(tmp_path, monkeypatch):
     (folder / "exercise.py").write_text(f'"""Double."""\n{SOLUTION}')
     chapter = Chapter(folder)
     monkeypatch.setattr(lessons, "chapter", lambda name: chapter)
-    monkeypatch.setattr(lessons, "CHAPTERS", ("pipelines",))
+    monkeypatch.setattr(lessons, "CHAPTERS", ("pipelines", "collectives"))
     monkeypatch.setattr(quiz.Item, "compute_each", lambda item, name, drawn: [drawn["n"] / 2])
     return chapter
 
@@ -170,9 +170,9 @@ def test_a_figure_is_run_again_and_says_what_it_shows(command):
 def test_a_chapter_is_run_and_leaves_files(command, tiny, tmp_path):
     done = command("run", "tiny", "--out", str(tmp_path / "out"))
     assert done.exit_code == 0, done.output
-    assert (tmp_path / "out/pipelines.cut_in_stages.csv").read_text().startswith("machines,")
+    assert (tmp_path / "out/collectives.what_nccl_expects.csv").read_text().startswith("nodes,")
     page = (tmp_path / "out/tiny.html").read_text()
-    assert "What do more machines gain if the model is cut?" in page and 'id="canvas-pipelines.cut_in_stages"' in page
+    assert "When does NCCL expect trees" in page and 'id="canvas-collectives.what_nccl_expects"' in page
 
 
 @pytest.mark.parametrize("words", [("show", "thirds"), ("run", "tiny"), ("golden", "tiny")])
@@ -212,7 +212,7 @@ def test_one_figure_is_recorded_and_the_rest_stays(command, tiny, monkeypatch):
     before, recorded = json.loads((tiny.folder / "golden.json").read_text()), Chapter(tiny.folder)
     monkeypatch.setattr(lessons, "chapter", lambda name: recorded)
     monkeypatch.setattr(quiz.Item, "compute_each", lambda item, name, drawn: [77])
-    assert command("golden", "tiny", "--only", "pipelines.cut_in_stages").exit_code == 0
+    assert command("golden", "tiny", "--only", "collectives.what_nccl_expects").exit_code == 0
     assert json.loads((tiny.folder / "golden.json").read_text()) == before
     (tiny.folder / "quiz.toml").write_text((tiny.folder / "quiz.toml").read_text().replace("[4]", "[6]"))
     again = Chapter(tiny.folder)
@@ -225,10 +225,10 @@ def test_one_figure_is_recorded_and_the_rest_stays(command, tiny, monkeypatch):
 
 @pytest.mark.slow
 def test_what_is_missing_is_recorded_and_nothing_else(command, tiny, monkeypatch):
-    assert tiny.missing_results == ["pipelines.cut_in_stages", "half"]
+    assert tiny.missing_results == ["collectives.what_nccl_expects", "half"]
     command("golden", "tiny", "--only", "half")
     again = Chapter(tiny.folder)
-    assert again.missing_results == ["pipelines.cut_in_stages"] and again.golden.answer("half", {"n": 4}) == 2
+    assert again.missing_results == ["collectives.what_nccl_expects"] and again.golden.answer("half", {"n": 4}) == 2
     monkeypatch.setattr(lessons, "chapter", lambda name: again)
     monkeypatch.setattr(quiz.Item, "compute_each", lambda *_: pytest.fail("it was asked again"))
     assert command("golden", "tiny", "--missing").exit_code == 0 and Chapter(tiny.folder).missing_results == []

@@ -72,8 +72,8 @@ def test_a_rank_that_is_slow_because_the_machine_is_busy_is_not_ended(monkeypatc
 
     began = time.monotonic()
     monkeypatch.setattr(watchdog, "real_time", lambda: began + 4 * (time.monotonic() - began))  # a quarter of a core
-    machines = SimulatedMachines(1, patience=2.0)
-    assert run(lambda: compute_for(1.0), machines).outcome.results == ["done"], "4 s have passed, but it used 1"
+    machines = SimulatedMachines(1, patience=0.5)
+    assert run(lambda: compute_for(0.25), machines).outcome.results == ["done"], "1 s has passed, but it used 0.25"
     assert isinstance(run(lambda: compute_for(60.0), machines).outcome.error, Blocked)
 
 
@@ -120,32 +120,30 @@ def test_a_rank_without_memory_is_one_sentence_with_its_line():
         assert line(program, 1) in str(error.value) and error.value.__cause__ is None
 
 
-def compute(x):
+def compute(begun):
+    x = torch.ones(9)
     while True:
+        begun.set()
         x @ x
 
 
-def catch_all(x):
+def catch_all(begun):
     while True:
         try:
-            compute(x)
+            compute(begun)
         except Exception:
             continue
 
 
-def spin(x):
+def spin(begun):
+    begun.set()
     while True:
         pass
 
 
 def test_a_run_that_should_stop_does_whatever_its_ranks_do():
     for program in (compute, catch_all, spin):
-        began = []
-
-        def stop(began=began):
-            began.append(time.monotonic())
-            return began[-1] > began[0] + 0.5
-
-        error = run(lambda program=program: program(torch.ones(9)), SimulatedMachines(2), stop=stop).outcome.error
+        begun = threading.Event()
+        error = run(lambda: program(begun), SimulatedMachines(2), stop=begun.is_set).outcome.error  # noqa: B023
         assert isinstance(error, Cancelled) and "cancelled" in str(error), program
     assert simulate(begin, 2).results == [(0, 2), (1, 2)], "and the process can simulate again"
