@@ -175,13 +175,13 @@ STATES = slice(0, HELD.index("activations"))
         "replicas that divide experts take less than four fifths of the time": lambda rows: (
             ratio(rows, "ms", split=("samples and experts", "samples")) < 4 / 5
         ),
-        "ranks that share matrices hold the fewest states, and over two and a half times a replica's activations": (
+        "ranks that share matrices hold the fewest states, and over 2.5 times a replica's activations": (
             lambda rows: (
                 min(column(rows, "states")) == value(rows, "states", split="matrices")
                 and ratio(rows, "activations", split=("matrices", "samples")) > 2.5
             )
         ),
-        "two or four ranks in each way but layers leave the least of all on the fullest rank": lambda rows: (
+        "with two or four ranks in each way except layers, the fullest rank holds the least": lambda rows: (
             min(rows, key=lambda row: row["in all"])["split"] == "all but layers"
         ),
     },
