@@ -171,6 +171,7 @@ def show_run_in_progress(experiment: Experiment, under_way: UnderWay) -> None:
         under_way.head()
     with st.container():  # one element, as when it has ended
         under_way.line()
+        st.container()  # for a comparison in words, or the figures would move by a gap when it has ended
     figures.await_them(experiment)
     with st.container():
         under_way.curves([])

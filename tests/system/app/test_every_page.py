@@ -143,10 +143,12 @@ def test_nothing_jumps_when_a_run_ends_that_was_watched_from_its_start(page, add
     page.evaluate("document.documentElement.classList.remove('opening')")  # as it is by itself for a longer run
     expect(page.locator(".st-key-accuracy canvas")).to_be_visible()
     drawn(page)
+    above = page.locator(".st-key-figures").bounding_box()["y"]
     page.evaluate("shifts.length = 0")
     whole(page)
     expect(page.locator(".timeline .stage")).to_have_count(1)
     shifts = page.evaluate("shifts")
+    assert page.locator(".st-key-figures").bounding_box()["y"] == pytest.approx(above, abs=1), shifts
     assert sum(value for value, *_ in shifts) < 0.1, shifts
 
 
