@@ -251,7 +251,7 @@ def test_a_table_of_another_exercise_is_left_alone(tmp_path, quick):
 
 def test_a_folder_without_a_table_to_write_is_refused(tmp_path):
     done = call("check", "stragglers", tmp_path)
-    assert done.exit_code == 2 and "a pile is graded with --csv FILE" in done.output
+    assert done.exit_code == 2 and "many solutions are graded with --csv FILE" in done.output
 
 
 def test_one_solution_is_told_to_other_graders(tmp_path):
