@@ -105,8 +105,8 @@ class LeagueCase:
             return f"{model.layers} layers do not divide by {pipeline} stages"
         if batch % (data * at["micro_batch"]):
             return f"a batch of {batch} does not divide by {data} replicas with micro-batches of {at['micro_batch']}"
-        if at["shard"] == "full" and pipeline > 1:
-            return "full shards are only for layouts without a pipeline"
+        if at["shard"] == "full" and (pipeline > 1 or data == 1):
+            return "full shards are only for several replicas without a pipeline"
         return ""
 
     def price(self, layouts: list[dict]) -> Found:

@@ -5,7 +5,7 @@
 - `"data"`, `"tensor"`, `"pipeline"`: GPUs over which each way splits the work. Their product is the number of GPUs.
 - `"micro_batch"`: sequences in a micro-batch, 1, 2, 4 or 8.
 - `"shard"`: `"optimizer"` if replicas share the optimizer's state, `"full"` if they share all, and gather each layer
-  twice in every micro-batch. The latter only without a pipeline.
+  twice in every micro-batch. The latter needs at least two replicas, and no pipeline.
 - `"recompute"`: True if every layer is computed again in the backward pass.
 - `"interval"`: seconds of work between two checkpoints.
 

@@ -15,7 +15,7 @@ def layouts(model, cluster):
         for p in divisors(cluster["gpus"] // t, model["layers"]):
             d = cluster["gpus"] // (t * p)
             for b in (1, 2, 4, 8):
-                for shard in ["optimizer", "full"] if p == 1 else ["optimizer"]:
+                for shard in ["optimizer", "full"] if p == 1 < d else ["optimizer"]:
                     for again in (False, True):
                         if model["batch"] % (d * b) == 0:
                             numbers = {"data": d, "tensor": t, "pipeline": p, "micro_batch": b}

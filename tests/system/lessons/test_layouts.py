@@ -5,7 +5,7 @@ import random
 import pytest
 
 from lessons.layouts import solution as perfect
-from lessons.layouts.check import POINTS, draw_cases
+from lessons.layouts.check import POINTS, draw_case, draw_cases
 from lessons.layouts.experiments import failing_job
 from lessons.seeds import Seeded
 from tests.system.lessons.near_misses import begun, lost, solution
@@ -25,6 +25,12 @@ def test_the_price_list_gives_the_planners_memory_to_the_byte_and_a_layout_as_fa
         priced = case.price([at])
         assert perfect.memory(at, model) == pytest.approx(float(priced.memory.total[0]), rel=1e-9)
         assert case.ours.time.seconds[0] / priced.time.seconds[0] > 0.97
+
+
+def test_a_single_replica_has_nobody_to_shard_its_states_with():
+    alone = {"data": 1, "tensor": 8, "pipeline": 1, "micro_batch": 1, "shard": "full", "recompute": True}
+    case = draw_case(random.Random(1), "node", "middle")
+    assert "several replicas" in case.refusal(alone) and not case.refusal(alone | {"shard": "optimizer"})
 
 
 def test_a_job_that_fails_takes_as_long_as_the_closed_form_says():
