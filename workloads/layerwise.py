@@ -105,6 +105,8 @@ class LayerPass:
         """
         model, saved = self.model, self._saved
         self._saved, self.ready = None, False
+        if again := model.task.repeats(self.layer, len(model.dy)):
+            model.task.holds("activations", sum(model._kept.values()) + again)
         with self._computing(f"B{self.number}"):
             model.dy, g, factors = self.layer.backward_factors(w, saved, model.dy)
         del saved

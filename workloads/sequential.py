@@ -146,7 +146,7 @@ class Sequential:
     def _by_layer(self, w, x, target) -> tuple:
         y, saved = self.forward(w, x)
         if len(x) not in self.activations:
-            self.activations[len(x)] = sum(self.extents(saved).values()) + len(x) * self._scratch
+            self.activations[len(x)] = sum(self.extents(saved).values()) + self.scratch(len(x))
         loss, dy = self.loss(y, target)
         return loss, self.backward(w, saved, dy)[1]
 
@@ -183,10 +183,10 @@ class Sequential:
             saved.append(kept)
         return x, saved
 
-    @property
-    def _scratch(self) -> int:
-        """Bytes per sample of the attention weights that one layer computes again."""
-        return max(layer.scratch for layer in self.layers) * (2 if self.in_16_bits else self.dtype.itemsize)
+    def scratch(self, samples: int) -> int:
+        """Return the bytes of attention weights that one layer computes again in backward."""
+        itemsize = 2 if self.in_16_bits else self.dtype.itemsize
+        return samples * max(layer.scratch for layer in self.layers) * itemsize
 
     def with_recomputation(self, how: str = "full") -> Sequential:
         """Return this model, recomputing activations in the backward passes of its gradients.

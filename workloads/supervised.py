@@ -69,7 +69,7 @@ class Supervised(Workload):
     def with_recomputation(self, how: str = "full") -> Supervised:
         other = copy.copy(self)
         other.model = self.model.with_recomputation(how)
-        other.activations, other.recomputes = other.model.activations, True
+        other.activations, other.recomputes = other.model.activations, how
         return other
 
     def extents(self, saved) -> dict[int, int]:

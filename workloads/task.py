@@ -211,7 +211,7 @@ class Task:
 
     def layerwise(self, batch: tuple | None = None) -> LayerwisePass:
         """Return the pass of `batch`, by default the next mini-batch, through the model layer by layer."""
-        self._check_whole()
+        self._check_recomputation(whole_layers=True)
         return LayerwisePass(self, self.next_batch() if batch is None else batch)
 
     # parts of the model
@@ -223,14 +223,14 @@ class Task:
         """
         from workloads.stage import Stage
 
-        self._check_whole()
+        self._check_recomputation(whole_layers=True)
         return Stage(self, index, count, replica, replicas, cuts)
 
     def module(self, index: int, count: int):
         """Return stage `index` of `count` for decoupled learning: it learns without the error of the next stage."""
         from workloads.decoupled import Module
 
-        self._check_whole()
+        self._check_recomputation()
         return Module(self, index, count)
 
     def tensor_shard(self, rank: int, ranks: int, stage: int = 0, stages: int = 1, chunks: int = 1):
@@ -240,7 +240,7 @@ class Task:
         """
         from workloads.tensor_shard import TensorShard
 
-        self._check_whole()
+        self._check_recomputation()
         blocks = self.workload.blocks(rank, ranks)
         some = shares(len(blocks), stages)[stage]
         return TensorShard(self, rank, blocks, lambda _, size: np.arange(size)[shares(size, ranks)[rank]], some, chunks)
@@ -264,7 +264,7 @@ class Task:
         """
         from workloads.grid_shard import GridShard
 
-        self._check_whole()
+        self._check_recomputation()
         some = shares(len(self.workload.blocks(rank, ranks, holder)), stages)[stage]
         return GridShard(self, rank, ranks, some, chunks, pieces, attention, holder, exchange)
 
@@ -272,14 +272,14 @@ class Task:
         """Return the transformer on some positions of every sequence: those in `pieces`, ascending slices."""
         from workloads.sequence_shard import SequenceShard
 
-        self._check_whole()
+        self._check_recomputation()
         return SequenceShard(self, pieces)
 
     def expert_shard(self, rank: int, ranks: int):
         """Return shard `rank` of a model whose experts are divided evenly among `ranks` ranks."""
         from workloads.expert_shard import ExpertShard
 
-        self._check_whole()
+        self._check_recomputation()
         return ExpertShard(self, rank, ranks)
 
     def unit_shard(self, rank: int, assign: Callable[[int], Sequence[np.ndarray]]):
@@ -290,7 +290,7 @@ class Task:
         """
         from workloads.tensor_shard import TensorShard
 
-        self._check_whole()
+        self._check_recomputation()
         assigned = [assign(units) for units in self.workload.units]
         mine = [ranks[rank] for ranks in assigned]
         shard = TensorShard(self, rank, self.workload.unit_blocks([*map(len, mine)]), lambda layer, _: mine[layer])
@@ -299,11 +299,17 @@ class Task:
 
     # records
 
-    def needs(self, w, g, saved) -> None:
-        """Record that this rank holds w, the gradient g, and the arrays nested in `saved` for backward."""
+    def needs(self, w, g, saved, scratch: int = 0) -> None:
+        """Record that this rank holds w, the gradient g, the arrays nested in `saved` for backward, and `scratch` bytes
+        that backward computes again.
+        """
         self.event_log.hold("parameters", self._with_copies(w.nbytes))
         self.event_log.hold("gradients", g.nbytes)
-        self.holds("activations", sum(self.workload.extents(saved).values()))
+        self.holds("activations", scratch + sum(self.workload.extents(saved).values()))
+
+    def repeats(self, part, samples: int) -> int:
+        """Return the bytes of attention weights that a backward pass of `part`, a model, computes again and holds."""
+        return part.scratch(samples) if self.workload.recomputes == "selective" else 0
 
     def computing(self, label: str) -> AbstractContextManager[None]:
         """Return a context that records its block as a compute span, or as several if layers exchange statistics in
@@ -346,13 +352,22 @@ class Task:
         """Record the mean loss of a mini-batch; `samples` is its size. Raise Diverged if the loss is not finite."""
         self.recorder.loss(loss, samples)
 
-    def _check_whole(self) -> None:
-        """Raise ValueError if activations are to be recomputed in gradients of the whole model, which are not used."""
-        if self.workload.recomputes:
+    def _check_recomputation(self, whole_layers: bool = False) -> None:
+        """Raise ValueError if activations are to be recomputed by a pass through parts of the model, which cannot.
+
+        Attention weights can be if the pass runs `whole_layers`.
+        """
+        how = self.workload.recomputes
+        if how == "full":
             raise ValueError(
                 "recompute_activations: this method passes through parts of the model, and only gradients of the whole "
-                "model recompute activations; remove it, or use a method such as sync_sgd or local_sgd. Pipelines have "
-                "a setting of their own, recompute."
+                "model recompute all activations; remove it, or use a method such as sync_sgd or local_sgd. Pipelines "
+                "have a setting of their own, recompute."
+            )
+        if how == "selective" and not whole_layers:
+            raise ValueError(
+                "recompute_activations: this method runs parts of layers, and only a whole attention block computes "
+                "its weights again; remove it, or use a method such as sync_sgd, zero3 or gpipe."
             )
 
     def _with_copies(self, nbytes: int) -> int:

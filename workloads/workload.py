@@ -51,7 +51,7 @@ class Workload(Protocol):
     activations: Mapping[int, int] = MappingProxyType({})  # number of samples -> bytes kept for backward, where known
     notes: tuple[str, ...] = ()  # sentences to show with the results
     over_batch: bool = False  # whether a sample's gradient depends on its batch, as with batch norm
-    recomputes: bool = False  # whether its gradients recompute activations in backward passes
+    recomputes: str = "none"  # activations that backward passes compute again: none, selective or full
     in_16_bits: bool = False  # whether it computes in mixed precision
     launches_by_shape: bool = False  # whether what a gradient launches on a GPU depends on shapes only
     synchronises: bool = False  # whether layers over a batch can take that of all workers (`batch_statistics`)

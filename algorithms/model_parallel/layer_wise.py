@@ -40,7 +40,7 @@ def worker(comm, task, s=Settings()):
         dx, g = stage.backward(w, saved, dy)
         if not stage.first:
             comm.send(dx, comm.rank - 1)
-        task.needs(w, g, saved)
+        task.needs(w, g, saved, task.repeats(stage.part, len(x)))
         if not task.is_usable(g, agree=comm):
             continue
         rule.step(w, g, s.learning_rate)

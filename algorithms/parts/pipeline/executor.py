@@ -154,6 +154,8 @@ class Executor:
         flight = state.in_flight[op.chunk]
         version, w = state.policy.backward(state.weights, flight)
         flight.gap = version - flight.version
+        if again := self.task.repeats(state.stage.part, len(dy)):
+            self.task.holds("activations", self._activations() + again)
         if op.kind == "B":
             dx, state.g = state.stage.backward(w, flight.saved, dy, label, *state.sum())
         else:
@@ -220,10 +222,13 @@ class Executor:
 
     def _record_memory(self) -> None:
         states = self.stages.values()
-        flights = [flight for state in states for flight in state.in_flight.values()]
         self.task.holds("parameters", sum(state.versions_held * state.weights.w.nbytes for state in states))
         self.task.holds("gradients", sum(state.g.nbytes for state in states if state.g is not None))
-        self.task.holds("activations", sum(flight.nbytes for flight in flights))
+        self.task.holds("activations", self._activations())
+
+    def _activations(self) -> int:
+        """Return the bytes of activations that this rank stores."""
+        return sum(flight.nbytes for state in self.stages.values() for flight in state.in_flight.values())
 
     def _label(self, op: Op) -> str:
         """Return a label such as F3, for micro-batch 3 of its mini-batch, or 2F3 if the rank has several stages."""

@@ -17,8 +17,17 @@ from experiments.specification.experiment import Experiment
 from kernels.meter import Prices
 from tests.contract.workloads.test_mixed_precision import MODELS, workload
 from tests.quotes import quote
+from tracing import HELD
 from workloads.layers import Dense
 from workloads.sequential import Sequential
+
+ATTENTION = {
+    **MODELS["transformer"],
+    "depth": 8,
+    "batch": 8,
+    "learning_rate": 0.1,
+    "recompute_activations": "selective",
+}
 
 each_model = pytest.mark.parametrize("name", MODELS)
 
@@ -116,7 +125,8 @@ def test_a_run_trains_the_same_model_in_less_memory_and_more_time():
         ({"algorithm": "gpipe"}, "only gradients of the whole model … recompute"),
         ({"algorithm": "tensor"}, "only gradients of the whole model"),
         ({"algorithm": "dni"}, "only gradients of the whole model"),
-        ({"algorithm": "zero3", "workload": "text", "recompute_activations": "selective"}, "only gradients of"),
+        ({**ATTENTION, "algorithm": "tensor", "heads": 4}, "runs parts of layers … zero3"),
+        ({**ATTENTION, "algorithm": "context"}, "runs parts of layers"),
         ({"workload": "quadratic"}, "quadratic does not consist of"),
         ({"recompute_activations": "selective"}, "has no attention … full"),
         ({"recompute_activations": "selective", "model": "residual"}, "has no attention … full"),
@@ -126,6 +136,27 @@ def test_a_run_trains_the_same_model_in_less_memory_and_more_time():
 def test_methods_and_models_that_cannot_recompute_refuse_it(values, words):
     with pytest.raises(ValueError, match=quote(words)):
         run(experiment(**{"recompute_activations": "full", **values}))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "layers", "samples"),  # whose weights are not held: all but one layer's, if the peak is in backward
+    [("zero3", 4, 8), ("layer_wise", 2 - 1, 8), ("gpipe", 2 * 2 - 1, 4)],
+)
+def test_methods_that_run_whole_layers_recompute_attention_weights_in_less_memory(algorithm, layers, samples):
+    values = {**ATTENTION, "algorithm": algorithm, "workers": 2} | ({"chunks": 2} if algorithm == "gpipe" else {})
+    kept, again = (run(experiment(**{**values, "recompute_activations": how})) for how in ("none", "selective"))
+    assert kept.parameters.tobytes() == again.parameters.tobytes()
+    assert again.trace.seconds() > kept.trace.seconds()
+    less = (kept.peaks() - again.peaks())[:, HELD.index("activations")]
+    heads, context = values["heads"], values["context"]
+    assert (less == layers * samples * heads * context**2 * 4).all()
+
+
+def test_a_layerwise_pass_holds_the_attention_weights_of_one_layer_while_this_goes_backward():
+    values = {**ATTENTION, "algorithm": "zero2", "heads": 16}  # so that they outweigh the layers that are freed before
+    kept, again = (run(experiment(**{**values, "recompute_activations": how})) for how in ("none", "selective"))
+    less = (kept.peaks() - again.peaks())[0, HELD.index("activations")]
+    assert 3 < less / (8 * 16 * 16**2 * 4) < 4
 
 
 def test_experiments_stored_when_it_was_a_switch_mean_the_same():
