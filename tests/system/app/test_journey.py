@@ -576,7 +576,9 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         dialog.get_by_role("button", name="Run with these faults").click()
         expect(page.get_by_text("real processes, emulating 1GbE, worker 1 (3× slower)")).to_be_visible()
         result(page)
-        expect(page.locator(".timeline .stage")).to_have_attribute("aria-label", re.compile(r"of 2 workers .*\d % wait"))
+        expect(page.locator(".timeline .stage")).to_have_attribute(
+            "aria-label", re.compile(r"of 2 workers .*\d % wait")
+        )
 
         page.get_by_role("button", name="Predict it").click()
         expect(page.locator(".timeline .stage")).to_have_count(2)
