@@ -40,6 +40,7 @@ MIXTURE = (
     "Outside the data: the constants were fitted to models without experts. Expect errors of a third or more. Tokens "
     "are assumed to be spread evenly over the experts, and messages to experts not to overlap with computation."
 )
+MEASURE = "lockstep fit --gpu measures yours."
 PARTS = {
     "computation": "computing",
     "recomputation": "recomputing",
@@ -121,11 +122,11 @@ def find_layouts(request: Request) -> LayoutAnswer:
     if measured:
         notes.append(measured_text(measured, fp8))
     if name not in setup.MEASURED and not (measured and measured.products and measured.memory):
-        notes.append(f"Outside the data: the constants were fitted to A100 and H100, not to the {name}.")
+        notes.append(f"Outside the data: the constants were fitted to A100 and H100, not to the {name}. {MEASURE}")
     is_known = measured and measured.network
     if request.gpus > per_node and gpu.network < SLOWEST_NETWORK * per_node / 8 and not is_known:
         told = f"{8 * each / 1e9:g} Gbit/s per GPU"
-        notes.append(f"Outside the data: no published configuration has a network as slow as {told}.")
+        notes.append(f"Outside the data: no published configuration has a network as slow as {told}. {MEASURE}")
     if request.network and request.gpus <= per_node:
         notes.append("All GPUs are in one node, so the network has no effect.")
     if model.is_mixture:

@@ -160,7 +160,7 @@ STATES = slice(0, HELD.index("activations"))
 
 
 @figure(
-    "What do five ways divide in a real step?",
+    "What do five ways divide, if every message is sent?",
     source="Grattafiori et al., 2024, section 3.3.2",
     claims={
         "ranks that share sequences hold as many states as replicas": lambda rows: (
