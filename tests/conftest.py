@@ -35,6 +35,7 @@ SPREAD = re.compile(
 SHARED = re.compile(
     r"tests/(?:system/lessons/test_(?:figures|chapters|labs)|contract/test_every_algorithm)\.py::\w+\[(\w+)"
 )
+SOURCES = re.compile(r"tests/unit/test_(architecture|bibliography|glossary)\.py")  # which parse all sources, once
 FIRST = (  # what takes long in one process is begun first, the longest before all, so that nobody waits for it
     "tests/system/app/test_journey.py",
     "tests/system/cluster/test_two_nodes.py",
@@ -76,7 +77,9 @@ FIRST = (  # what takes long in one process is begun first, the longest before a
 
 
 def scope(nodeid: str) -> str:
-    """What runs in one process: a chapter, an algorithm, a file, or, of files whose tests share nothing, a test."""
+    """What runs in one process: a chapter, an algorithm, files on sources, a file, or a test that shares nothing."""
+    if SOURCES.match(nodeid):
+        return "sources"
     if shared := SHARED.match(nodeid):
         return shared[1]
     return nodeid if SPREAD.match(nodeid) else nodeid.partition("::")[0]
@@ -109,6 +112,16 @@ def pytest_collection_modifyitems(config, items):
     if hasattr(config, "workerinput"):
         rank = {name: place for place, name in enumerate(FIRST)}
         items.sort(key=lambda item: rank.get(scope(item.nodeid), len(rank)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect without the garbage collector, which would look through the growing heap again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish():

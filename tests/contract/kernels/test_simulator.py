@@ -279,7 +279,7 @@ run(Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 4, "evaluations"
 for module in pkgutil.walk_packages(kernels.__path__, "kernels."):
     importlib.import_module(module.name)
 for name, case in CASES.items():
-    kernel, args = getattr(kernels, name), case.arguments(np.random.default_rng(33), 33, np.float32)
+    kernel, args = getattr(kernels, name), case.arguments(np.random.default_rng(1), 1, np.float32)
     there = copy.deepcopy(args)
     kernel(*args)
     with simulate_gpu():
