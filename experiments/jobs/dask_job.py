@@ -10,6 +10,7 @@ import json
 import tarfile
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from distributed.utils import sync
 
 from experiments.jobs.dask_cluster import ENDS, other_version
 from experiments.jobs.worker import StatusWriter, attempt
+from experiments.runs.progress import Progress
 from experiments.runs.summary import source_version
 
+BRIEF = 0.2  # s in which a job sends no progress: a shorter one is over before anybody could see it
 ATTEMPTS = 2  # times that a job is begun; each worker that ends meanwhile takes one of them
 VERSION = source_version()  # of the source that this process has loaded
 _stops: dict[str, threading.Event] = {}  # of the jobs in this process, by key
@@ -34,6 +37,7 @@ class DaskReport(StatusWriter):
     def __init__(self, worker: Worker, topic: str, key: str, stop: threading.Event):
         self.worker, self.topic, self.key, self.stop = worker, topic, key, stop
         self.end: dict[str, Any] = {}
+        self.began = time.monotonic()
 
     def __call__(self, kind: str, **values: Any) -> None:
         line = {"kind": kind, **values}
@@ -44,6 +48,11 @@ class DaskReport(StatusWriter):
 
     def send(self, line: dict[str, Any]) -> None:
         self.worker.log_event(self.topic, {"key": self.key, "line": json.dumps(line)})
+
+    def progress(self, progress: Progress) -> None:
+        """Send a line with the progress of a run, unless it began less than BRIEF seconds ago."""
+        if time.monotonic() >= self.began + BRIEF:
+            super().progress(progress)
 
     def part(self, fraction: float, phase: str = "") -> None:
         """Send a line with the progress of a job that is not a run. Raise KeyboardInterrupt if it has been stopped."""

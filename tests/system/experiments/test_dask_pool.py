@@ -1,11 +1,14 @@
 """The pool on a Dask cluster: the same jobs, states and results, on other processes, which may end at any moment."""
 
+import json
 import os
 import re
 import signal
 import threading
 from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import psutil
 import pytest
 
@@ -17,6 +20,7 @@ from experiments.jobs.dask_cluster import DaskCluster, mapping, may_leave, unpac
 from experiments.jobs.pool import Pool
 from experiments.jobs.spec import JobSpec
 from experiments.runs import sealed, store
+from experiments.runs.progress import Progress
 from experiments.runs.summary import source_version
 from experiments.specification.experiment import Experiment
 from experiments.study import rates
@@ -25,7 +29,8 @@ from tests.patience import wait_until
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
-pack = pytest.importorskip("experiments.jobs.dask_job").pack
+dask_job = pytest.importorskip("experiments.jobs.dask_job")
+pack, DaskReport = dask_job.pack, dask_job.DaskReport
 
 ENDLESS = 10_000_000
 
@@ -102,6 +107,18 @@ def test_a_job_shows_its_curve_and_stopped_it_keeps_what_it_recorded(pool):
     assert pool.cancel(job, "ada")
     state = end(pool, job)
     assert state.status == "cancelled" and len(store.load(state.folder).losses["step"]) > 0
+
+
+def test_a_run_that_has_just_begun_sends_no_curve_and_later_it_does():
+    lines, curve = [], {"loss": np.ones(3)}
+    report = DaskReport(SimpleNamespace(log_event=lambda *event: lines.append(event)), "topic", "key", None)
+    now = Progress(0.5, 1.0, 1.0, None, curve, {})
+    report.began += 3600.0
+    report.progress(now)
+    assert not lines
+    report.began -= 7200.0
+    report.progress(now)
+    assert [json.loads(event["line"])["curve"] for _, event in lines] == [{"loss": [1.0] * 3}]
 
 
 def test_a_job_that_reaches_its_time_limit_keeps_what_it_recorded_and_says_which_limit(cluster, tmp_path):
