@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.browser.opening import HERE
+from app.browser.opening import CURTAIN, HERE
 from tests.chromium import NEEDED
 
 pytestmark = NEEDED
@@ -43,3 +43,17 @@ def test_the_curtain_waits_longer_for_a_page_that_has_nothing_yet_to_be_watched(
     for second in range(30):
         assert page.locator(".curtain").count() == (second <= seconds)
         page.clock.run_for(1000)
+
+
+FONTS = """<style>@font-face { font-family: "Source Sans"; src: url(http://fonts.example/upright) }
+@font-face { font-family: "Source Sans"; font-style: italic; src: url(http://fonts.example/italic) }
+body { font-family: "Source Sans" }</style>"""
+
+
+def test_no_bar_of_the_curtain_fetches_the_font_of_italics(browser):
+    page, asked = browser.new_page(), []
+    page.route("http://fonts.example/*", lambda route: (asked.append(route.request.url), route.abort()))
+    page.set_content(f"{FONTS}<style>{(HERE / 'style.css').read_text('utf-8')}</style>{CURTAIN}<p>words</p>")
+    page.evaluate("document.fonts.ready.then(() => [...document.fonts].map((one) => one.status))")
+    assert page.locator(".curtain i").count() == 4 and asked == ["http://fonts.example/upright"]
+    page.close()
