@@ -33,7 +33,7 @@ SELECTION = "Each line is the fastest variant of one way to split the model."
 SHARDS = ("none", "state", "grads", "full")
 RECOMPUTED = ("", "light", "scores", "full")
 SLOW_WHEN_FULL = (
-    "Published runs that filled more than 93 % of memory were up to 30 % slower than predicted, since the allocator "
+    "Published runs that filled more than 93 % of memory took up to a third longer than predicted, since the allocator "
     "has to free and allocate in each step."
 )
 MIXTURE = (
