@@ -12,7 +12,7 @@ EVERYBODY = Assignment(
     paired=True,
     note=("seconds", "share_compute", "share_update"),
     claims={
-        "on 16 ranks the update takes over two fifths of the time": lambda rows: rows[-1]["share_update"] > 0.4,
+        "on 16 ranks the update takes over two fifths of a step": lambda rows: rows[-1]["share_update"] > 0.4,
         "16 ranks are less than three times as fast as one": lambda rows: rows[0]["seconds"] < 3 * rows[-1]["seconds"],
     },
 )
@@ -22,7 +22,7 @@ OWNERS = Assignment(
     paired=True,
     note=("seconds", "share_update", "bytes"),
     claims={
-        "on 16 ranks the update takes less than a tenth of the time": lambda rows: rows[-1]["share_update"] < 0.1,
+        "on 16 ranks the update takes less than a tenth of a step": lambda rows: rows[-1]["share_update"] < 0.1,
         "16 ranks are more than four times as fast as one": lambda rows: rows[0]["seconds"] > 4 * rows[-1]["seconds"],
     },
 )

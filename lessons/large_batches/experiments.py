@@ -505,7 +505,7 @@ def rmsprop_start(run):
     "Must the rate decay, or can the batch grow instead?",
     source="Smith, Kindermans, Ying & Le, 2018, figures 1 to 3",
     claims={
-        "after epoch 10, hybrid and growing batches are within a quarter of a decaying rate's loss": lambda rows: all(
+        "after epoch 10, hybrid and growing batches have losses within 25 % of a decaying rate's": lambda rows: all(
             np.allclose(_from_epoch_11(rows, other), _from_epoch_11(rows, "decay"), rtol=0.25)
             for other in ("hybrid", "grow")
         ),

@@ -172,7 +172,7 @@ STATES = slice(0, HELD.index("activations"))
                 and ratio(rows, "MB", split=("samples and experts", "samples")) < 1 / 6
             )
         ),
-        "replicas that divide experts take less than four fifths of the time": lambda rows: (
+        "replicas that divide experts take less than four fifths as long as other replicas": lambda rows: (
             ratio(rows, "ms", split=("samples and experts", "samples")) < 4 / 5
         ),
         "ranks that share matrices hold the fewest states, and over 2.5 times a replica's activations": (

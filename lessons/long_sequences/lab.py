@@ -13,7 +13,7 @@ WHO_WAITS = Assignment(
     turn={"positions": ("consecutive", "zigzag")},
     note=("seconds", "share_wait", "bytes", "held_out_loss"),
     claims={
-        "a zigzag takes less than nine tenths of the time": lambda rows: (
+        "a zigzag takes less than nine tenths as long as consecutive positions": lambda rows: (
             ratio(rows, "seconds", positions=("zigzag", "consecutive")) < 0.9
         ),
         "with a zigzag, the share of time that ranks wait is less than a quarter of that with consecutive positions": (

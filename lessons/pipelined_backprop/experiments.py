@@ -222,7 +222,7 @@ PLAIN = {"model": "mlp", "hidden": ",".join(["48"] * 7), "activation": "tanh"}  
     "Whose gradient is an update?",
     source="Pétrowski, Dreyfus & Girault, 1993, for the order; the measurement is ours",
     claims={
-        "with one stage an update is the gradient at its weights": lambda rows: (
+        "with one stage an update is the gradient at the weights it met": lambda rows: (
             max(value(rows, place, stages=1) for place in PLACES) < 1e-4
         ),
         "with more stages an update is the gradient neither at the weights it met nor at the newest": lambda rows: all(

@@ -92,8 +92,8 @@ def speed_up(run):
     ),
 )
 def conflicts_against_sparsity(run):
-    """Eight threads, rows with eight features out of more and more; with skew 1, the v-th feature is drawn 1/v times as
-    often as the first.
+    """Eight threads; each row has eight out of a growing number of features. With skew 1, the v-th feature is drawn 1/v
+    times as often as the first.
 
     A conflict is a coordinate that another thread writes between a thread's read and its own write: the gradient was
     computed from a stale value.

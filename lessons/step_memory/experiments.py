@@ -195,7 +195,7 @@ def how_many_segments(run):
         "with a width of 128, a step in bf16 takes over 1.8 times as long": lambda rows: (
             value(rows, "time", width=128) > 1.8
         ),
-        "with a width of 4,096, a step in bf16 takes less than three quarters of the time": lambda rows: (
+        "with a width of 4,096, a step in bf16 takes less than three quarters as long": lambda rows: (
             value(rows, "time", width=4096) < 3 / 4
         ),
     },

@@ -54,7 +54,7 @@ def ages(run):
             for row in rows
             if row["times"] == "exponential"
         ),
-        "a heavy tail makes a few gradients older still, and hardly any fresh": lambda rows: all(
+        "a heavy tail makes a few gradients older still, and leaves hardly any fresh": lambda rows: all(
             value(rows, "oldest", times="heavy tail", workers=n) > value(rows, "oldest", times="exponential", workers=n)
             and value(rows, "fresh", times="heavy tail", workers=n) < 0.1
             for n in (4, 16)

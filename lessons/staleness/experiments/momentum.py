@@ -73,7 +73,7 @@ MOMENTA = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
         "one worker gets less than half as far without momentum as with its best": lambda rows: (
             value(rows, "progress", workers=1, added=0.0) < 0.5 * _favourite(rows, 1)["progress"]
         ),
-        "eight workers need none: a total just below what asynchrony begets is nearly as good as the best": (
+        "eight workers need none added: a total of 0.8, just below asynchrony's 7/8, is nearly as good as the best": (
             lambda rows: value(rows, "progress", workers=8, **{"in all": 0.8}) > 0.8 * _favourite(rows, 8)["progress"]
         ),
         "a total momentum of 0.6, including asynchrony's, gets any number of workers two thirds as far as their best": (

@@ -25,7 +25,7 @@ from lessons.staleness.experiments import DIGITS, GUESSING, end_loss
     look=Look("workers", ("loss",), "method", log="x", title="held-out loss"),
 )
 def staleness_aware(run):
-    """Digits, 100 steps of 16 images by each worker, all at the rate that suits a single one, 0.4.
+    """Digits, 100 steps of 16 images by each worker, all at 0.4, the rate that suits one worker.
 
     N gradients, each at 1/N of the rate, are about one step of a batch N times as large: nobody waits, but training
     takes as many steps as synchronous SGD.
