@@ -114,8 +114,8 @@ def unstable(e):
     if not e.coding["error_feedback"] and rate > LARGEST:
         yield (
             "compression",
-            f"with sign every element moves by the whole learning rate in each step, and {rate:g} was meant for "
-            f"gradients; use a hundredth of it, {rate / 100:g}, or less",
+            f"with sign, every element moves by the whole learning rate in each step, so {rate:g} is likely too "
+            f"large; use a hundredth of it, {rate / 100:g}, or less",
         )
 
 

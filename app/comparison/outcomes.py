@@ -112,7 +112,7 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
     (by, found), *reached = charts.scalings(shown, loss).items()
     faster, share = found[-1].speed_up, found[-1].efficiency
     if not faster:
-        return f"The {by} of {stops[-1]} workers cannot be compared with that of {stops[0]}."
+        return f"The {by} of {stops[-1]} and of {stops[0]} workers cannot be compared: a run ended too early."
     what = (
         "process {} times as many samples per second as"
         if by.startswith("samples")

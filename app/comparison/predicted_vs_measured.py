@@ -104,7 +104,7 @@ def describe_first_difference(where: Parting | None) -> str:
     return (
         f"They first differ by more than {100 * APART:g} % in step {where.step + 1}, in *{where.kind}*: "
         f"{units.seconds(where.predicted)} predicted and {units.seconds(where.measured)} measured, over all ranks. "
-        f"That kind differs by more than that in {units.count(where.steps)} of {units.count(where.compared)} steps."
+        f"Spans of this kind differ as much in {units.count(where.steps)} of {units.count(where.compared)} steps."
     )
 
 

@@ -86,8 +86,8 @@ def _waits(experiment: Experiment) -> str:
         return "The length of this run is not known in advance: press **Run** to start it."
     if samples > SHORT:
         return (
-            f"{units.count(int(samples))} samples: up to {units.count(SHORT)} start by themselves. Press **Run** "
-            "to start this one."
+            f"This run takes {units.count(int(samples))} samples; only runs of up to {units.count(SHORT)} start by "
+            "themselves. Press **Run** to start it."
         )
     if pool().has_other_readers(owner()):
         return "Others are waiting for this machine: press **Run** to queue this run."

@@ -101,7 +101,7 @@ class Plan(Knobs):
     forward: float = knob(1.0, "time of a forward (F)", gt=0, le=LARGEST)
     inputs: float = knob(1.0, "time of the gradient of the inputs (I)", ge=0, le=LARGEST)
     weights: float = knob(1.0, "time of the gradient of the weights (W); a whole backward is I and W", ge=0, le=LARGEST)
-    latency: float = knob(0.0, "time over a link from rank to rank", ge=0, le=LARGEST)
+    latency: float = knob(0.0, "time of a message between ranks", ge=0, le=LARGEST)
     costs: str = knob("", "other costs", example="2F=3 0B=1.5 2F0=5 F+B=2 U=0.5", max_length=LONGEST_COSTS)
 
     @property

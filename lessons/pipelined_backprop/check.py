@@ -111,7 +111,7 @@ def _told(case: Chain, found: list[float]) -> str:
         "those of the other order": {"late": [(3 - case.hops) * (last - s) for s in range(last + 1)]},
         "those without a stash: errors go back through the newest weights": {"back": "newest"},
         "those with a stash: errors go back through the weights of the forward": {"back": "met"},
-        "those of errors that go down through weights that this mini-batch has already changed": {"hasty": True},
+        "those of errors that go back through weights already changed by the same mini-batch": {"hasty": True},
         "those of one rate for all stages": {"alike": True},
     }
     for told, how in mistakes.items():
