@@ -53,7 +53,7 @@ def grade(words: list[str]) -> int:
 
 
 def torch(words: list[str]) -> int:
-    """Replace this process with torchrun; the first algorithm's name separates its options from ours."""
+    """Replace this process with torchrun. Words before the first name of an algorithm are torchrun's options."""
     at = next((i for i, word in enumerate(words) if word in ALGORITHMS), None)
     if at is None:
         raise ValueError(

@@ -96,7 +96,7 @@ class Exchange:
         return kernels.empty_like(q), total
 
     def visible(self, keys, like):
-        """Return (seen, pairs) for keys at positions `keys`: how many of them each query sees, and how many pairs."""
+        """Return (keys that each query sees, number of query-key pairs) for keys at positions `keys`."""
         seen, pairs = visible_prefix(indices_of(self.pieces[self.comm.rank]), keys)
         return kernels.beside(seen, like), pairs
 

@@ -155,7 +155,7 @@ def draw_memory(one: AnyShown) -> None:
 
 
 def _traffic(run: Run | ScriptRun) -> str:
-    """Return a sentence on which link carries the most bytes."""
+    """Return sentences on the bytes sent: how many, over which links most, and which ranks send and receive most."""
     table, names = run.trace.traffic(), charts.lane_names(run)
     count = None if isinstance(run, ScriptRun) else messages(run)  # of a collective only neighbours have rows
     of = "" if count is None else f" in {units.count_with_noun(count, 'message')}"
@@ -193,7 +193,7 @@ def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
 
 
 def _fullest(run: Run | ScriptRun) -> str:
-    """Return a sentence on which rank used the most memory, and for what."""
+    """Return a sentence that says which rank used the most memory, and for what."""
     held, names = run.peak_memory(), charts.lane_names(run)
     ties = most(held.sum(axis=1))
     first = held[ties[0]]

@@ -168,8 +168,8 @@ def _clock(was: dict, has: dict) -> str:
 
 
 def _dearer(before: Run, now: Run) -> str:
-    """Return a sentence on which work takes the pipeline's ranks longer than in the previous run; "" if the run is no
-    slower.
+    """Return a phrase that says which work takes the pipeline's ranks longer than in the previous run; "" if the run
+    is no slower.
 
     A schedule that fills the bubble may still be slower: each of its passes costs the device's time per call, and each
     of its messages the network's latency.
@@ -224,7 +224,7 @@ def _distance(was: dict, has: dict) -> float:
 
 
 def _ending(before: Run, now: Run, other: str) -> str:
-    """Return a sentence on which of the two runs diverged."""
+    """Return a phrase that says which of the two runs diverged."""
     if before.status == now.status:
         return f"diverges, as {other} did"
     return f"diverges, but {other} did not" if now.status == "diverged" else f"does not diverge, but {other} did"

@@ -105,7 +105,7 @@ def _made(e: Experiment) -> str:
 
 
 def _schedule(given: dict[str, str]) -> tuple[str, str, dict]:
-    """Return title, body and frames of the schedule that the query names, as in the schedules page's address."""
+    """Return title, body and frames of the schedule in `given`, a query like that of the schedules page's address."""
     values = {field: given[name] for name, field in PLAN.items() if name in given}
     name = values.setdefault("schedule", "1f1b")
     kinds = schedules.options(name) if name in schedules.NAMES else {}

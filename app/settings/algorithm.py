@@ -1,4 +1,4 @@
-"""Choose an algorithm from a list, searchable by any of its names, or by family, with the idea of each."""
+"""Choose an algorithm, from a searchable list or by family. Each is shown with its idea."""
 
 from collections import Counter
 from functools import partial

@@ -39,7 +39,7 @@ def choose(experiment: Experiment | None) -> None:
 
 
 def _ways(cluster: str) -> str:
-    """Return a sentence on which faults this cluster can inject."""
+    """Return in words which faults this cluster can inject."""
     if _unlosable(cluster):
         return "slow it down (×) or pause it (‖)"
     lost = ", for good (✕) or until a restart (↺)" if cluster in RESTARTING else " for good (✕)"

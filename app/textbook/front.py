@@ -88,7 +88,7 @@ def first_page() -> None:
 
 
 def _beginnings(chapters: list[Chapter]) -> str:
-    """Return a sentence on which chapters need no others, and which one suits newcomers."""
+    """Return a sentence that says which chapters need no others, and which one suits newcomers."""
     numbers = join_words(str(one.number) for one in chapters if not one.front.prerequisites)
     easiest = _easiest(chapters)
     return (

@@ -49,7 +49,7 @@ def catch_signals(*numbers: int) -> Iterator[Callable[[], bool]]:
 def interrupt_at_once() -> Iterator[None]:
     """Raise KeyboardInterrupt in this block, which need not poll, at the first signal that `catch_signals` catches.
 
-    Building a workload may take long, or forever if a user's own file loops, and there is no result to keep.
+    Building a workload may take a long time, or forever if a user's own file loops, and there is no result to keep.
     """
     global _unheeded
     before, _unheeded = _unheeded, threading.current_thread() is threading.main_thread()

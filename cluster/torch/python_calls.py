@@ -18,7 +18,7 @@ class PythonCalls:
             self.made += 1
 
     def take(self, made: int) -> int:
-        """Return the number of calls since the last time that are to be priced, up to call number `made`."""
+        """Return how many of the first `made` calls have yet to be priced, and count them as priced."""
         taken = max(0, made - self.ours - self.priced)
         self.priced += taken
         return taken

@@ -64,7 +64,7 @@ READY = """() => [...(globalThis.lockstepCanvases ?? [])].some((one) => one.play
 
 
 class Film:
-    """Frames of a page, each shown for some milliseconds."""
+    """Frames of a page, and for how many milliseconds each is shown."""
 
     def __init__(self, page: Page):
         self.page, self.frames, self.times = page, [], []

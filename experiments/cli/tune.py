@@ -1,4 +1,4 @@
-"""`tune`: search for the best learning rate, of one experiment or for the table of defaults."""
+"""`tune`: search for the best learning rate of one experiment, or for those in the table of defaults."""
 
 from __future__ import annotations
 

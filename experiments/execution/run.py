@@ -187,7 +187,7 @@ def warm_up(experiment: Experiment, place: str = "cpu") -> None:
     """Load the algorithm, data and kernels for `place` on a real rank before its clock starts.
 
     To find out which kernels an algorithm calls, one step of the whole experiment runs on the simulated cluster, unless
-    that would take long.
+    that would take too long.
     """
     from cluster import simulated
 
@@ -396,8 +396,8 @@ def _untrained(models: list[Model], status: str) -> list[str]:
 
 
 def _unlearned(run: Run, guessing: float | None) -> list[str]:
-    """Return a note if a run's final loss is no better, within one percent, than that of guessing or than at
-    the start.
+    """Return a note if a run's final loss is not at least one percent below that of guessing or, if `guessing` is
+    None, below its first.
     """
     losses = run.evaluations["loss"]
     if run.status != "finished" or len(losses) < 2:

@@ -335,7 +335,7 @@ class DaskChild:
         self.cluster.stop(self, by_force=False)
 
     def kill(self) -> None:
-        """Give up the job. Its worker process is restarted unless it stops the job within some seconds."""
+        """Give up the job. Its worker process is restarted unless it stops the job within POLITE seconds."""
         if self._code is None:
             self._code = -signal.SIGKILL
             self.cluster.stop(self, by_force=True)

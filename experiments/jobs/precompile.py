@@ -10,7 +10,7 @@ from experiments.specification.experiment import Experiment
 
 
 def main() -> None:
-    """Run two steps of every algorithm, compression and model, and of a ring all-reduce."""
+    """Run two steps with every algorithm, compression and model, with a ring all-reduce, and on three workloads."""
     for name in algorithms.names():
         run(Experiment.of({"algorithm": name, "steps": 2}))
     for name in COMPRESSIONS:

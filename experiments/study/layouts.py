@@ -140,8 +140,8 @@ def find_layouts(request: Request) -> LayoutAnswer:
 
 
 def _measured_gpu(request: Request, measured: MeasuredGpu) -> Gpu:
-    """Return the GPU of the request with what was measured on it. Raise ValueError if that contradicts the request or
-    is not enough for it.
+    """Return the requested GPU, with its measured constants. Raise ValueError if they contradict the request or lack a
+    rate that it needs.
     """
     source, name = measured.source, measured.device
     if match_name(request.device, GPUS) != name:
@@ -237,7 +237,7 @@ def title(answer: LayoutAnswer) -> str:
 
 
 def measured_text(measured: MeasuredGpu, fp8: bool = False) -> str:
-    """Return sentences on which constants were measured, and which are those of published runs."""
+    """Return sentences that say which constants were measured, and which come from published runs."""
     spelled = {
         "products": "{:.0%} of the peak in large products",
         "memory": "{:.0%} of the bandwidth where memory is the limit",

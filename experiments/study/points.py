@@ -35,7 +35,7 @@ class Span(NamedTuple):
 
 
 def parse(text: str) -> Span | None:
-    """Return the span written as LOW..HIGH, None if `text` is none. Raise ValueError unless its bounds are ascending.
+    """Return the span written as LOW..HIGH, or None if `text` is not a span. Raise ValueError if LOW is not below HIGH.
 
     >>> parse("1..32")
     Span(low=1.0, high=32.0, is_whole=True)

@@ -1,4 +1,4 @@
-"""Judge the server of this chapter's exercise: what it does with each gradient, and when it answers which worker.
+"""Judge the server of this chapter's exercise: what it does with each gradient, and when it answers each worker.
 
 There are two runs. In the second a slow worker crashes; memory is counted in both.
 """

@@ -63,7 +63,7 @@ class Flush:
         return sorted({op.stage for op in self.ops[rank]})
 
     def losses_of(self, rank: int) -> int:
-        """Return the number of micro-batches per mini-batch whose loss `rank` computes."""
+        """Return the number of losses, one per micro-batch, that `rank` computes in each mini-batch."""
         return sum(op.kind == "F" and op.stage == self.stages - 1 for op in self.ops[rank])
 
     def recomputed_forwards(self, rank: int) -> set[tuple[int, int]]:
@@ -117,7 +117,7 @@ class Stream:
         return [bisect(self.first, rank) - 1]
 
     def losses_of(self, rank: int) -> int:
-        """Return the number of micro-batches per mini-batch whose loss the last rank computes."""
+        """Return the number of losses, one per micro-batch, that the last rank computes in each mini-batch."""
         return self.chunks
 
     def recomputed_forwards(self, rank: int) -> set[tuple[int, int]]:
