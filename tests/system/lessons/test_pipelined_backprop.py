@@ -74,7 +74,7 @@ def train(w, xs, rate, hops, stash, divided):
     return w
 """
     said = told(hasty)
-    assert set(said) == {SGD, STASH, NEWEST, FILLS, RATES} and "that this mini-batch has already changed" in said[SGD]
+    assert set(said) == {SGD, STASH, NEWEST, FILLS, RATES} and "already changed by the same mini-batch" in said[SGD]
 
 
 @pytest.mark.parametrize("body", ["return list(w)", "return [0.0] * len(w)", "return [float('nan')] * len(w)"])
