@@ -8,6 +8,8 @@ from statistics import median
 import click
 
 from experiments.cli import console, fit_gpu, show
+from experiments.cli.options import FiniteRange
+from experiments.measure.gpu_file import PEAKS
 from experiments.specification.this_machine import Fit
 from experiments.wording import units
 
@@ -19,20 +21,22 @@ NEAR = 1.25  # a factor
 @click.option("--json", "as_json", is_flag=True, help="print what was measured and fitted as JSON, in SI units")
 @click.option("--anyway", is_flag=True, help="allow the fit to be used even if the machine was busy")
 @click.option("--gpu", is_flag=True, help="measure this machine's GPU instead, for lockstep plan --constants")
-@click.option("--to", default="", metavar="FILE", help="with --gpu: where to write the constants [default GPU.toml]")
+@click.option("--to", metavar="FILE", help="with --gpu: where to write the constants [default GPU.toml]")
 @click.option(
     "--peak",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(*PEAKS["half"][:2]),
     metavar="FLOP/s",
     help="with --gpu: its 16-bit peak",
 )
 @click.option(
     "--bandwidth",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(*PEAKS["bandwidth"][:2]),
     metavar="BYTES/s",
     help="with --gpu: its memory bandwidth",
 )
-def fit_command(as_json: bool, anyway: bool, gpu: bool, to: str, peak: float | None, bandwidth: float | None) -> int:
+def fit_command(
+    as_json: bool, anyway: bool, gpu: bool, to: str | None, peak: float | None, bandwidth: float | None
+) -> int:
     """Measure this machine and fit the simulated cluster to it, for use with --device here --network here.
 
     With --gpu, measure matrix products, memory-bound operations and attention on the GPU, and write the
@@ -42,7 +46,7 @@ def fit_command(as_json: bool, anyway: bool, gpu: bool, to: str, peak: float | N
         if anyway:
             raise click.UsageError("--anyway is for the fit of a CPU; remove it, or remove --gpu.")
         return fit_gpu.measure_here(peak, bandwidth, to, as_json)
-    if to or peak or bandwidth:
+    if (to, peak, bandwidth) != (None, None, None):
         raise click.UsageError("--to, --peak and --bandwidth are for the fit of a GPU; add --gpu, or remove them.")
     from cluster.comm import ClusterError
     from cluster.network import parse_network

@@ -26,7 +26,7 @@ NO_GPU = (
 UNCERTAIN = 0.1  # relative standard error from which a constant should be measured again
 
 
-def measure_here(peak: float | None, bandwidth: float | None, to: str, as_json: bool) -> int:
+def measure_here(peak: float | None, bandwidth: float | None, to: str | None, as_json: bool) -> int:
     """Measure the GPUs of this machine, or of all ranks of torchrun; rank 0 prints the constants and writes `to`."""
     from cluster.real import gpus
 
@@ -43,6 +43,9 @@ def measure_here(peak: float | None, bandwidth: float | None, to: str, as_json: 
     with _ranks() as (rank, ranks, local):
         found = torch.cuda.get_device_properties(torch.cuda.current_device())
         name, half, bytes_per_second = find_peaks(found.name, peak, bandwidth)
+        path = Path(f"{re.sub('[^a-z0-9]+', '-', name.lower())}.toml" if to is None else to)
+        if not rank:
+            check_file(path)
         timings = measure_gpu("cuda", time_on_gpu, time_together)
         if rank:
             return 0
@@ -50,11 +53,8 @@ def measure_here(peak: float | None, bandwidth: float | None, to: str, as_json: 
         measured = fit_gpu(name, half, bytes_per_second, timings, between, float(found.total_memory))
     count = f"{ranks} x {found.name}" if ranks > 1 else found.name
     measured = replace(measured, source=f"Measured by lockstep fit --gpu on {count}, PyTorch {torch.__version__}.")
-    path = Path(to or f"{re.sub('[^a-z0-9]+', '-', name.lower())}.toml")
-    try:
-        path.write_text(write_gpu(measured), "utf-8")
-    except OSError as error:
-        raise click.ClickException(f"{path} cannot be written: {error.strerror}; choose another --to.") from None
+    check_shares(measured)
+    path.write_text(write_gpu(measured), "utf-8")
     if as_json:
         click.echo(json.dumps(asdict(measured), indent=1))
         return 0
@@ -66,6 +66,31 @@ def measure_here(peak: float | None, bandwidth: float | None, to: str, as_json: 
         links = f"torchrun --nproc-per-node {each} -m lockstep fit --gpu"
         console.note(f"links were not measured; {links} measures them, too")
     return 0
+
+
+def check_file(path: Path) -> None:
+    """Raise ClickException if `path` cannot be written, before anything is measured. Keep what it holds."""
+    exists = path.exists()
+    try:
+        path.open("ab").close()
+        if not exists:
+            path.unlink()
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}; choose another --to.") from None
+
+
+def check_shares(measured: MeasuredGpu) -> None:
+    """Raise ClickException if operations were faster than the peaks allow: lockstep plan would refuse the file."""
+    for name, peak, option in (
+        ("products", measured.half, "--peak"),
+        ("attention", measured.half, "--peak"),
+        ("memory", measured.bandwidth, "--bandwidth"),
+    ):
+        if (share := getattr(measured, name) or 0.0) > 1:
+            raise click.ClickException(
+                f"fit --gpu: {name} attain {share:.2f} times the peak of {peak:.4g}, so that is not this GPU's peak; "
+                f"give that of its data sheet, without sparsity, by {option}."
+            )
 
 
 def find_peaks(torch_name: str, peak: float | None, bandwidth: float | None) -> tuple[str, float, float]:

@@ -1,6 +1,7 @@
 """Command-line options derived from knobs: one declaration keeps --help, validation and the workbench consistent."""
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +39,16 @@ from_option = click.option("--from", "start", metavar="LINK|FILE|RUN", help="sta
 
 KNOB = "knob "
 FLAGS = ("--json", "--quiet", "--submit", "--help")
+
+
+class FiniteRange(click.FloatRange):
+    """Numbers within bounds. NaN, which click lets pass, and infinity are refused like words."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
+        return number
 
 
 class SectionOption(click.Option):

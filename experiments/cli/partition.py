@@ -10,6 +10,7 @@ import click
 
 from experiments.cli import show
 from experiments.cli.console import wrap
+from experiments.cli.options import FiniteRange
 from experiments.study.partitions import (
     FORM_OF,
     MODEL_OF,
@@ -43,7 +44,7 @@ from theory.profile import Profile
 @click.option("--cuts", metavar="INT,...", help="layers of each stage, to evaluate your own cuts instead of a method's")
 @click.option(
     "--memory",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     metavar="BYTES",
     help="most memory that a stage may use, for weights and activations",
 )
@@ -61,7 +62,7 @@ from theory.profile import Profile
 )
 @click.option(
     "--copies",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     metavar="FLOAT",
     help="torchgpipe_size: copies of the weights in memory [default 2]",
 )

@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from experiments.cli import console, show
+from experiments.cli.options import FiniteRange
 from experiments.measure.gpu_file import read_gpu
 from experiments.study import layouts, planned_pipeline
 from experiments.wording import units
@@ -36,7 +37,7 @@ LEGEND = (
 @click.option("--sequence", type=click.IntRange(1, 2**22), metavar="INT", help="tokens [default the model's]")
 @click.option("--precision", default="bf16", metavar="TEXT", help="bf16 or fp8 [default bf16]")
 @click.option("--tokens", default="1T", metavar="NUMBER", help="tokens to train on, for days and cost [default 1T]")
-@click.option("--price", type=click.FloatRange(0), metavar="NUMBER", help="price of a GPU hour, for the cost")
+@click.option("--price", type=FiniteRange(0), metavar="NUMBER", help="price of a GPU hour, for the cost")
 @click.option(
     "--top", default=layouts.TOP, type=click.IntRange(1, 100), metavar="INT", help="layouts to show [default 10]"
 )
@@ -64,7 +65,7 @@ def plan_command(
     memory            share of the GPU's memory
     """
     count = units.parse_count(tokens, "tokens")
-    measured = read_gpu(constants) if constants else None
+    measured = read_gpu(constants) if constants is not None else None
     device = device or (measured.device if measured else "H100")
     answer = layouts.find_layouts(layouts.Request(device=device, constants=measured, **asked))
     if as_json:

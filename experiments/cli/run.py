@@ -15,7 +15,7 @@ import click
 from cluster.comm import ClusterError
 from cluster.real import launchers
 from experiments.cli import console, options, show, slurm
-from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
+from experiments.cli.options import ExperimentCommand, FiniteRange, from_option, json_option, runs_option
 from experiments.cli.progress_bar import Bar
 from experiments.cli.running import EXIT, base_experiment, check_writable, pool_at, pool_option, stoppable
 from experiments.jobs.dask_cluster import may_leave
@@ -32,7 +32,7 @@ from experiments.wording import naming
 @json_option
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     default=60.0,
     metavar="FLOAT",
     help="seconds that a rank of a real cluster waits for another before it gives up [default: 60]",

@@ -24,20 +24,21 @@ from knobs import match_name
 from theory.planner.measured import MeasuredGpu
 from theory.planner.setup import GPUS, find_gpu
 
-CONSTANTS = {  # name: (most, what it is)
-    "products": (1.0, "share of the 16-bit peak that a large product attains"),
-    "traffic": (20.0, "memory traffic of a product, as a multiple of what it must read and write"),
-    "memory": (1.0, "share of the memory's bandwidth that memory-bound operations reach"),
-    "attention": (1.0, "share of the 16-bit peak that FlashAttention attains on causal FLOPs"),
-    "link": (1e13, "bytes/s that a collective reaches between the GPUs of a node"),
-    "network": (1e13, "bytes/s that a collective reaches between nodes, of each GPU"),
-    "hop": (1.0, "s per hop of a ring over several nodes"),
+CONSTANTS = {  # name: (least, most, what it is); the least rates are above those in Gbit/s or TFLOP/s
+    "products": (1e-3, 1.0, "share of the 16-bit peak that a large product attains"),
+    "traffic": (0.0, 20.0, "memory traffic of a product, as a multiple of what it must read and write"),
+    "memory": (1e-3, 1.0, "share of the memory's bandwidth that memory-bound operations reach"),
+    "attention": (1e-3, 1.0, "share of the 16-bit peak that FlashAttention attains on causal FLOPs"),
+    "link": (1e6, 1e13, "bytes/s that a collective reaches between the GPUs of a node"),
+    "network": (1e6, 1e13, "bytes/s that a collective reaches between nodes, of each GPU"),
+    "hop": (0.0, 1.0, "s per hop of a ring over several nodes"),
 }
 PEAKS = {
-    "half": (1e18, "FLOP/s of 16-bit products"),
-    "bandwidth": (1e15, "bytes/s of memory"),
-    "memory": (1e13, "bytes of memory"),
+    "half": (1e9, 1e18, "FLOP/s of 16-bit products"),
+    "bandwidth": (1e8, 1e15, "bytes/s of memory"),
+    "memory": (1e8, 1e13, "bytes of memory"),
 }
+ERROR = 0.0, math.inf, "standard error"
 EXAMPLE = 'device = "B200", a line [constants], products = 0.75 and memory = 0.8'
 LARGEST_FILE = 100_000  # bytes
 
@@ -46,10 +47,10 @@ def write_gpu(measured: MeasuredGpu) -> str:
     """Return the text of the file."""
     lines = [f"# {measured.source}", f"device = {json.dumps(measured.device)}", "", "[peaks]"]
     peaks = measured.half, measured.bandwidth, measured.memory_size
-    lines += [f"{name} = {value:.6g}  # {PEAKS[name][1]}" for name, value in zip(PEAKS, peaks, strict=True)]
+    lines += [f"{name} = {value:.6g}  # {PEAKS[name][-1]}" for name, value in zip(PEAKS, peaks, strict=True)]
     lines += ["", "[constants]"]
     values = {name: value for name in CONSTANTS if (value := getattr(measured, name)) is not None}
-    lines += [f"{name} = {value:.6g}  # {CONSTANTS[name][1]}" for name, value in values.items()]
+    lines += [f"{name} = {value:.6g}  # {CONSTANTS[name][-1]}" for name, value in values.items()]
     lines += ["", "[errors]  # standard errors"]
     lines += [f"{name} = {measured.errors[name]:.2g}" for name in values if name in measured.errors]
     return "\n".join(lines) + "\n"
@@ -59,9 +60,16 @@ def read_gpu(path: str) -> MeasuredGpu:
     """Return the constants in the file at `path`. Raise ValueError if it cannot be read or is not understood."""
     try:
         with Path(path).open("rb") as file:
-            values = tomllib.loads(file.read(LARGEST_FILE).decode("utf-8"))
+            content = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+        raise ValueError(
+            f"{path or 'a file without a name'} cannot be read: {error.strerror}; lockstep fit --gpu writes such a "
+            f"file, or write {EXAMPLE}."
+        ) from None
+    if len(content) > LARGEST_FILE:
+        raise ValueError(f"{path} has more than {LARGEST_FILE:,} bytes; lockstep fit --gpu writes about 1,000.")
+    try:
+        values = tomllib.loads(content.decode("utf-8-sig"))  # some editors begin a file with a byte-order mark
     except (ValueError, RecursionError):
         raise ValueError(f"{path} is not TOML; lockstep fit --gpu writes such a file, or write {EXAMPLE}.") from None
     device = values.pop("device", None)
@@ -71,7 +79,7 @@ def read_gpu(path: str) -> MeasuredGpu:
         _numbers(path, kind, values.pop(kind, {}), known)
         for kind, known in (("peaks", PEAKS), ("constants", CONSTANTS))
     )
-    errors = _numbers(path, "errors", values.pop("errors", {}), dict.fromkeys(CONSTANTS, (math.inf, "")))
+    errors = _numbers(path, "errors", values.pop("errors", {}), dict.fromkeys(CONSTANTS, ERROR))
     if values:
         raise ValueError(f"{path} has {next(iter(values))!r}; use device, [peaks], [constants] and [errors].")
     if not constants:
@@ -84,24 +92,22 @@ def read_gpu(path: str) -> MeasuredGpu:
     if missing := [name for name in PEAKS if name not in peaks]:
         raise ValueError(
             f"{path} is for {device!r}, which lockstep plan does not list ({', '.join(GPUS)}); add a line [peaks] and "
-            + " and ".join(f"{name} = ... ({PEAKS[name][1]})" for name in missing)
+            + " and ".join(f"{name} = ... ({PEAKS[name][-1]})" for name in missing)
             + "."
         )
     given: dict[str, Any] = {**constants, "errors": errors, "source": Path(path).name}
     return MeasuredGpu(name, peaks["half"], peaks["bandwidth"], peaks["memory"], **given)
 
 
-def _numbers(path: str, kind: str, given: Any, known: dict[str, tuple[float, str]]) -> dict[str, float]:
+def _numbers(path: str, kind: str, given: Any, known: dict[str, tuple[float, float, str]]) -> dict[str, float]:
     """Return the numbers of a table of the file. Raise ValueError for any other value."""
     if not isinstance(given, dict):
         raise ValueError(f"{path}: {kind} is {str(given)[:40]!r}; write a line [{kind}] with a line for each number.")
     for name, value in given.items():
         if name not in known:
             raise ValueError(f"{path}: [{kind}] has {name[:40]!r}; use {', '.join(known)}.")
-        most, what = known[name]
-        least = 0 if kind == "errors" or name in ("traffic", "hop") else 1e-6
+        least, most, what = known[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            limit = f"from {least:g} to {most:g}" if what else "of at least 0"
-            meaning = f" ({what})" if what else ""
-            raise ValueError(f"{path}: {name} in [{kind}] is {str(value)[:40]}; write a number {limit}{meaning}.")
+            limit = f"from {least:g} to {most:g}" if most < math.inf else f"of at least {least:g}"
+            raise ValueError(f"{path}: {name} in [{kind}] is {repr(value)[:40]}; write a number {limit} ({what}).")
     return {name: float(value) for name, value in given.items()}

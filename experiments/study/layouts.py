@@ -144,7 +144,7 @@ def _measured_gpu(request: Request, measured: MeasuredGpu) -> Gpu:
     rate that it needs.
     """
     source, name = measured.source, measured.device
-    if match_name(request.device, GPUS) != name:
+    if match_name(request.device, [*GPUS, name]) != name:
         raise ValueError(
             f"{source} has the constants of the {name}, not of the {request.device}; leave the device out, or run "
             f"lockstep fit --gpu on the {request.device}."

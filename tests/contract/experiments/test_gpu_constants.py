@@ -58,23 +58,58 @@ def test_two_numbers_written_by_hand_are_enough(write):
         ('device = "H100"\n', "has no constant; add a line [constants]"),
         ('device = "H100"\nproducts = 1\n', "has 'products'; use device, [peaks]"),
         ('device = "H100"\nconstants = 1\n', "constants is '1'; write a line [constants]"),
-        ('device = "H100"\n[constants]\nproducts = 74\n', "products in [constants] is 74; write … from 1e-06 to 1"),
+        ('device = "H100"\n[constants]\nproducts = 74\n', "products in [constants] is 74; write … from 0.001 to 1"),
         ('device = "H100"\n[constants]\nproducts = nan\n', "is nan; write"),
         ('device = "H100"\n[constants]\nproducts = true\n', "is True; write"),
+        ('device = "H100"\n[constants]\nproducts = "0.7"\n', "is '0.7'; write"),
+        ('device = "H100"\n[constants]\nlink = 400\n', "link in [constants] is 400; write … from 1e+06 … bytes/s"),
+        ('device = "H100"\n[peaks]\nmemory = 80\n[constants]\nlink = 1e9\n', "memory in [peaks] is 80; write"),
+        ('device = "H100"\n[constants]\nlink = 1e9\n' + "#" * 100_000 + "\nhop = 2", "more than 100,000 bytes"),
         ('device = "H100"\n[constants]\nspeed = 1\n', "[constants] has 'speed'; use products"),
         ('device = "H100"\n[constants]\nhop = 1\n[errors]\nhop = -1\n', "hop in [errors] is -1; write … at least 0"),
         ('device = "L40S"\n[constants]\nproducts = 0.7\n', "is for 'L40S', which … add a line [peaks] and half = ..."),
     ],
-    ids=str,
+    ids=lambda one: one[:40],
 )
 def test_a_file_that_makes_no_sense_is_refused_in_a_sentence(write, text, told):
     with pytest.raises(ValueError, match=quote(told)):
         read_gpu(write(text))
 
 
-def test_a_missing_file_is_refused_in_a_sentence(tmp_path):
-    with pytest.raises(ValueError, match="cannot be read: No such file"):
-        read_gpu(str(tmp_path / "none.toml"))
+@pytest.mark.parametrize("name", ["none.toml", ".", ""])
+def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(tmp_path, monkeypatch, name, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["plan", "--constants", name]) == 2
+    assert "cannot be read: " in (told := capsys.readouterr().err) and "lockstep fit --gpu" in told
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(write):
+    assert read_gpu(write('\ufeffdevice = "H100"\n[constants]\nlink = 1e11\n')).link == 1e11
+
+
+def test_a_gpu_that_the_planner_does_not_list_is_named_in_any_case():
+    own = MeasuredGpu("L40S", 362e12, 864e9, 48e9, products=0.7, link=2.5e10, network=1e10)
+    assert layouts.find_layouts(Request("llama-3-8b", gpus=16, device="l40s", constants=own)).device == "L40S"
+
+
+@pytest.mark.parametrize("name", ["missing/gpu.toml", "."])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path, name):
+    with pytest.raises(click.ClickException, match="cannot be written"):
+        fit_gpu.check_file(tmp_path / name)
+    fit_gpu.check_file(tmp_path / "new.toml")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_peak_that_operations_exceed_is_refused_since_it_is_not_this_gpus():
+    fit_gpu.check_shares(B200)
+    with pytest.raises(click.ClickException, match=quote("memory attain 1.20 times the peak of … by --bandwidth")):
+        fit_gpu.check_shares(replace(B200, memory=1.2))
+
+
+@pytest.mark.parametrize("words", [["plan", "--price", "nan"], ["plan", "--price", "inf"], ["fit", "--peak", "nan"]])
+def test_a_number_that_is_none_is_refused(words, capsys):
+    assert main(words) == 2
+    assert f"{words[2]!r} is not a number; allowed: " in capsys.readouterr().err
 
 
 def test_constants_of_a_known_clock_are_found_again_from_the_operations_that_are_timed():
