@@ -36,12 +36,14 @@ KINDS = ("study", "collective", "rate")
 BUILT_IN = ("digits", "spirals", "text", "quadratic", "sparse")
 """Workloads whose data every installation has."""
 EVERY = 1.0  # s between two looks at the cluster
-LEAN = {
+LOCAL = {
     "distributed.worker.profile.enabled": False,  # it samples every thread a hundred times a second
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
+    "distributed.worker.preload": ["import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"],
 }
-"""Settings of a local cluster, whose scheduler shares this machine's cores with the runs."""
+"""Settings of a local cluster. Its scheduler shares this machine's cores with the runs. A terminal sends Ctrl-C to its
+workers as well, who ignore it: the command stops their runs, which are then stored."""
 CONNECT = 5.0  # s for a connection
 POLITE = 10.0  # s that a worker has to stop a job before its process is restarted
 WAITING = "waiting for a Dask worker"
@@ -101,9 +103,14 @@ def connect(address: str, local: Any = None) -> tuple[Any, Any]:
         )
     if address.startswith("local:") and local is None:
         count = int(address.partition(":")[2])
-        with dask.config.set(LEAN):
+        with dask.config.set(LOCAL):
             local = LocalCluster(
-                n_workers=count, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs="ERROR"
+                n_workers=count,
+                threads_per_worker=1,
+                dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # or Dask warns where another scheduler runs
+                memory_limit=0,
+                silence_logs="ERROR",
             )
     return Client(local or address, timeout=CONNECT, set_as_default=False, name="lockstep"), local
 
