@@ -11,6 +11,11 @@ import numpy as np
 from workloads.sequential import Sequential
 from workloads.workload import Evaluation, Workload
 
+NOTHING_SAVED = (
+    "Selective recomputation holds the attention weights of one layer at a time, and this model has only one: "
+    "unless a pipeline has several micro-batches under way, it takes longer and saves no memory. Use a larger depth."
+)
+
 
 class Supervised(Workload):
     """The workload of a sequential model and a data set.
@@ -70,6 +75,8 @@ class Supervised(Workload):
         other = copy.copy(self)
         other.model = self.model.with_recomputation(how)
         other.activations, other.recomputes = other.model.activations, how
+        if how == "selective" and sum(layer.scratch > 0 for layer in other.model.layers) == 1:
+            other.notes = *self.notes, NOTHING_SAVED
         return other
 
     def extents(self, saved) -> dict[int, int]:

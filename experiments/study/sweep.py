@@ -40,7 +40,8 @@ def grid(
     global_batch: int | None = None,
     points: Sequence[Mapping[str, Any]] = ({},),
 ) -> list[Experiment]:
-    """Return the experiments of every combination of the axes' values, each with the settings of every point.
+    """Return the experiments of every combination of the axes' values, each with the settings of every point, and
+    each once, even if values are repeated or mean the same.
 
     A `global_batch` is divided evenly among workers. Raise ValueError, before anything runs, if one of them cannot run,
     or if an axis has no effect in any of them.
@@ -60,7 +61,7 @@ def grid(
     for one, combination in zip(experiments, combinations, strict=True):
         one.refuse_idle({name: value for name, value in combination.items() if name not in read})
         check(one)
-    return experiments
+    return [*{one.key(): one for one in experiments}.values()]
 
 
 def sweep(

@@ -64,6 +64,16 @@ def test_selective_recomputation_holds_the_attention_weights_of_one_layer_at_a_t
     assert kept.activations[n] - again.activations[n] == (3 - 1) * n * heads * context**2 * itemsize
 
 
+def test_selective_recomputation_with_one_attention_layer_is_said_to_save_nothing():
+    one, two = (workload("transformer", "float32", depth=depth) for depth in (2, 4))
+    assert (
+        one.with_recomputation("selective")
+        .notes[-1]
+        .endswith("it takes longer and saves no memory. Use a larger depth.")
+    )
+    assert one.with_recomputation("full").notes == two.with_recomputation("selective").notes == ()
+
+
 def test_selective_recomputation_computes_attention_once_more_and_nothing_else():
     whole = workload("transformer", "float32", depth=6)
     w, batch = whole.start(1), whole.batch(np.arange(8))
