@@ -10,7 +10,7 @@ from experiments.study.schedules import Plan
 
 def training(plan: Plan) -> str:
     """Return a link to a run that trains with the schedule of a plan, or "" if no algorithm does."""
-    algorithm = "" if plan.schedule == study.OWN else study.module(plan.schedule).__name__.rpartition(".")[2]
+    algorithm = "" if plan.schedule == study.OWN else study.algorithm_of(plan.schedule)
     if algorithm not in catalogue.ALGORITHMS:
         return ""
     try:
@@ -22,7 +22,7 @@ def training(plan: Plan) -> str:
 
 def schedule(experiment: Experiment) -> str:
     """Return a link to the schedule that an experiment trains with, or "" if the schedules page does not have it."""
-    name = next((n for n in study.SCHEDULES if study.module(n).__name__.endswith(f".{experiment.algorithm}")), "")
+    name = next((n for n in study.SCHEDULES if study.algorithm_of(n) == experiment.algorithm), "")
     if not name:
         return ""
     asked = {"schedule_a": name, "ranks": experiment.workers}

@@ -57,7 +57,7 @@ def in_short(before: Shown | None, run: Run, why: bool = False) -> None:
     if before is None:
         return
     these = changes.between(before.run.experiment, run.experiment)
-    changed = f" (**{escape_markdown(', '.join(these))}**)" if these else ""
+    changed = f" (now **{escape_markdown(', '.join(these))}**)" if these else ""
     told = escape_markdown(difference.in_short(before.run, run, before.name))
     reason = f" {sentence(divergence.cause(run.experiment).sentence)}" if why and run.status == "diverged" else ""
     st.markdown(f"Compared with {before.name}{changed}: {told}.{reason}")
@@ -71,7 +71,7 @@ def beside(pinned: Shown, now: Shown) -> None:
     heats = pair_by_seed(pinned.runs, now.runs)
     was, has = heats[0] if heats else (pinned.run, now.run)
     these = changes.between(was.experiment, has.experiment)
-    changed = f", **{escape_markdown(', '.join(these))}**" if these else ""
+    changed = f" (now **{escape_markdown(', '.join(these))}**)" if these else ""
     said = difference.over_seeds(heats) if len(heats) > 1 else difference.between(pinned.run, now.run, "the pinned one")
     if len(heats) == 1 and (pinned.others or now.others):  # the table has means over more seeds than this sentence
         said = f"with seed {now.run.experiment.seed} alone {said}"

@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.browser import address
 from app.browser.text import sentence
+from experiments.specification.catalogue import ALGORITHMS
 from experiments.study import schedules as study
 from experiments.study.schedules import Plan
 from experiments.wording.sentences import capital
@@ -37,12 +38,18 @@ def choose() -> dict[str, Plan]:
 
 def _schedule(label: str, key: str, names: tuple[str, ...], default: str) -> str:
     address.keep(key, names, default)
-    return st.selectbox(label, names, key=key, format_func=_called, persist_state="session")
+    return st.selectbox(
+        label, names, key=key, format_func=_called, persist_state="session",
+        filter_mode="contains",  # as in the list of algorithms
+    )  # fmt: skip
 
 
 def _called(name: str) -> str:
-    """Return a schedule's label in lists, searchable by title and by name: "ZB-H1 · zb_h1"."""
-    return f"{study.TITLES[name]} · {name}" if name in study.SCHEDULES else study.TITLES.get(name, name.capitalize())
+    """Return a schedule's label in lists, with all its names: "ZB-H1 · zb_h1, zero bubble, pipeline"."""
+    if name not in study.SCHEDULES:
+        return study.TITLES.get(name, name.capitalize())
+    entry = ALGORITHMS.get(study.algorithm_of(name))
+    return f"{study.TITLES[name]} · {name}" + (f", {entry.also}" if entry and entry.also else "")
 
 
 def _about(name: str) -> None:

@@ -31,9 +31,10 @@ def page() -> None:
             _ask()
         else:
             st.info(
-                f"The pages for instructors are off: {instructor.SETTING} is not set on this server. Its "
-                "value is the password that opens them.", icon=":material/lock:",
-            )  # fmt: skip
+                f"The pages for instructors are off. To open them, set `{instructor.SETTING}` before you start the "
+                f"workbench: `{instructor.SETTING}=1` shows them to everyone, any other text is a password.",
+                icon=":material/lock:",
+            )
         return
     for section in hub.sections():
         st.markdown(f"## {section.title}")

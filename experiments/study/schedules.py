@@ -195,6 +195,11 @@ def module(name: str) -> ModuleType:
     return sys.modules[(call.func if isinstance(call, partial) else call).__module__]
 
 
+def algorithm_of(name: str) -> str:
+    """Return the name of the module of a schedule, "zb_auto" for "zb_1p". The catalogue may not have it."""
+    return module(name).__name__.rpartition(".")[2]
+
+
 def idea(name: str) -> str:
     """Return a sentence that describes a schedule: its own, or the first one of its module."""
     return schedules.VARIANTS.get(name) or algorithms.idea(module(name))

@@ -91,7 +91,7 @@ def test_the_hub_stays_shut_without_a_setting(folders, monkeypatch):
     monkeypatch.delenv(instructor.SETTING, raising=False)
     page = AppTest.from_function(hub, default_timeout=PATIENCE).run()
     assert "Rubric" not in words(page) and not page.get("download_button")
-    assert not page.text_input and f"{instructor.SETTING} is not set" in page.info[0].value
+    assert not page.text_input and f"`{instructor.SETTING}=1` shows them to everyone" in page.info[0].value
 
 
 def test_without_the_file_of_results_an_instructor_sees_the_handout_and_why(lab, monkeypatch):

@@ -192,7 +192,8 @@ def test_what_stands_beside_a_schedule_of_ones_own_keeps_its_title_where_that_is
 def test_schedules_are_offered_by_title_and_stand_in_the_address_by_name(page):
     opened = page(schedule_a="zb_h1")
     assert "# ZB-H1" in [one.value for one in opened.markdown]
-    assert "ZB-H1 · zb_h1" in opened.selectbox("schedule_a").options
+    assert "ZB-H1 · zb_h1, zero bubble, pipeline" in opened.selectbox("schedule_a").options
+    assert sum("zero bubble" in one.lower() for one in opened.selectbox("schedule_b").options) == 6
     assert urlencode(opened.query_params, doseq=True) == "schedule_a=zb_h1"
     opened.selectbox("schedule_b").select("v_half").run()
     assert urlencode(opened.query_params, doseq=True) == "schedule_a=zb_h1&schedule_b=v_half"

@@ -57,7 +57,7 @@ def test_a_race_of_five_seeds_is_judged_by_all_of_them_and_says_whose_timelines_
     assert "of 5 seeds" in told_of["verdict"] or "all 5 seeds" in told_of["verdict"]
     assert any("Both timelines, seed 0" in one.value for one in opened.markdown)
     calm = page(f"seeds=true&pin={others[0].name}")
-    assert any(", pinned, **" in one.value and "over 5 seeds" in one.value for one in calm.markdown)
+    assert any(", pinned (now **" in one.value and "over 5 seeds" in one.value for one in calm.markdown)
 
 
 def test_pinned_runs_that_differ_only_in_their_seed_are_one_without_being_asked(page, five, canvases):

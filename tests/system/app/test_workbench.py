@@ -413,7 +413,7 @@ def test_workers_that_a_link_gives_to_an_algorithm_that_trains_alone_can_be_take
      ("FedAvg", "local_sgd"), ("Megatron", "tensor"), ("zero bubble", "zb_h1"), ("parameter server", "asgd"),
      ("zero bubble", "zb_h2"), ("zero bubble", "zb_v"), ("pipeline", "dapple"), ("pipeline", "gpipe"),
      ("pipeline", "pipedream"), ("federated", "scaffold"), ("FedProx", "scaffold"), ("LARS", "lamb"),
-     ("Krum", "robust"), ("Byzantine", "robust")],
+     ("Krum", "robust"), ("Byzantine", "robust"), ("elastic averaging", "easgd")],
 )  # fmt: skip
 def test_the_names_that_people_use_today_are_in_the_label_of_their_algorithm(name, module):
     assert name in choice_label(ALGORITHMS, module)
@@ -566,7 +566,7 @@ def test_pinned_runs_are_laid_over_the_next_one(page, stored, canvases):
     told = [
         one.value
         for one in opened.markdown
-        if "Compared with **EASGD, period 2**, pinned, **period 2 → 8**: " in one.value
+        if "Compared with **EASGD, period 2**, pinned (now **period 2 → 8**): " in one.value
     ]
     assert len(told) == 1 and told[0].endswith(
         "including all times."
@@ -983,7 +983,7 @@ def test_what_has_changed_since_the_previous_run_stands_over_the_lanes_too(page,
     opened = page(f"{where}&slow=3:4")
     opened.session_state["before"] = str(before)
     told = [one.value for one in opened.run().markdown if one.value.startswith("Compared with the previous run")]
-    assert not opened.exception and len(told) == 1 and "**worker 3 four times slower**" in told[0]
+    assert not opened.exception and len(told) == 1 and "(now **worker 3 four times slower**)" in told[0]
     opened.session_state["before"] = None
     assert not any(one.value.startswith("Compared with") for one in opened.run().markdown)
 
