@@ -366,8 +366,8 @@ class Task:
             )
         if how == "selective" and not whole_layers:
             raise ValueError(
-                "recompute_activations: this method runs parts of layers, and only a whole attention block computes "
-                "its weights again; remove it, or use a method such as sync_sgd, zero3 or gpipe."
+                "recompute_activations: selective is for methods that compute gradients of the whole model, layer by "
+                "layer or in a pipeline, and this is none of them; remove it, or use one: sync_sgd, zero3 or gpipe."
             )
 
     def _with_copies(self, nbytes: int) -> int:
