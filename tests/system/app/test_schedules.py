@@ -110,8 +110,8 @@ def test_of_two_schedules_it_is_said_in_a_sentence_which_waits_less(page):
 
 
 def test_of_two_schedules_it_is_said_which_needs_more_memory(page):
-    told = " ".join(one.value for one in page(schedule_a="1f1b", schedule_b="zb_h2").markdown)
-    assert re.search(quote("7 micro-batches in memory instead of 4"), told)
+    told = " ".join(one.value for one in page(schedule_a="gpipe_early", schedule_b="gpipe").markdown)
+    assert re.search(quote("8 micro-batches in memory instead of 1"), told)  # as many are in flight
 
 
 def test_names_in_answers_and_policies_are_explained_at_sight(page):

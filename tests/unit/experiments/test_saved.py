@@ -38,4 +38,6 @@ def test_a_picture_of_several_algorithms_is_named_after_each_if_nothing_else_dif
 
     assert of("algorithm=easgd", "algorithm=sync_sgd") == "easgd-and-sync-sgd-digits-4-workers-loss"
     assert of("algorithm=easgd", "algorithm=sync_sgd&slow=2:4") == "easgd-digits-4-workers-and-1-more-loss"
+    four = [f"algorithm={name}" for name in ("easgd", "sync_sgd", "asgd", "ssp")]
+    assert of(*four) == "easgd-digits-4-workers-and-3-more-loss"
     assert of("algorithm=easgd", "algorithm=easgd&seed=1") == "easgd-digits-4-workers-and-1-more-loss"
