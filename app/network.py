@@ -1,5 +1,5 @@
-"""The page on the simulated network: the cost of a collective, a model's memory on each rank, and what the model
-omits.
+"""The page on the simulated network: the cost of a collective, a model's memory on each rank, and what the network
+model omits.
 """
 
 import re

@@ -58,7 +58,7 @@ def notes(e):
 
 
 def longest_step(fraction):
-    """Return the consensus step up to which workers learned digits with this fraction, on all graphs of 4 to 32."""
+    """Return the consensus step up to which 4 to 32 workers that send this fraction learned digits, on all graphs."""
     return max(3 * fraction, min(4 * fraction, 0.4))
 
 

@@ -46,7 +46,7 @@ class Settings(FlushSettings):
 def schedule(
     rank: int, ranks: int, chunks: int, recompute: bool = False, late: bool = False, except_last: bool = False
 ) -> list[Op]:
-    """Return the ops of one mini-batch; every stage has the same."""
+    """Return the ops of one mini-batch, in the same order on every stage."""
     forward = [Op("F", rank, chunk) for chunk in range(chunks)]
     backward: Iterable[Op] = [Op("B", rank, chunk) for chunk in reversed(range(chunks))]
     if recompute:

@@ -152,7 +152,7 @@ def only_the_clock(before: Run, now: Run) -> bool:
 
 
 def _clock(was: dict, has: dict) -> str:
-    """Return how many times as long as the other the run took and, if the numbers of samples differ, for how many
+    """Return a phrase that compares the time of run `has` with that of `was` and, unless equal, their numbers of
     samples.
     """
     longer, samples = _ratio(was.get("seconds"), has.get("seconds")), _ratio(was.get("samples"), has.get("samples"))

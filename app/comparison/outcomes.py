@@ -53,7 +53,7 @@ def _scaled(shown: list[Shown], stops: list[int]) -> None:
 
 
 def _kind(shown: list[Shown]) -> str:
-    """Return the kind of scaling of these runs; "" if all have as many workers, or if workers share every sample."""
+    """Return the kind of scaling of these runs; "" if their numbers of workers are equal, or if workers share samples."""
     experiments = [one.run.experiment for one in shown]
     if experiments[0].method.shares_samples or len({e.workers for e in experiments}) == 1:
         return ""

@@ -114,8 +114,8 @@ def show_basis(reference: Experiment, experiment: Experiment) -> None:
 
 
 def _apart(reference: Experiment, shown: Experiment) -> str:
-    """Return the settings in which the run on the page differs from the reference, ", 16 workers", or "" if the
-    algorithm does.
+    """Return the settings in which the run on the page differs from the reference, ", 16 workers", or "" if their
+    algorithms differ.
     """
     if shown.algorithm != reference.algorithm:
         return ""

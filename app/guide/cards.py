@@ -82,15 +82,13 @@ def _free(e: Experiment) -> list[int]:
 
 
 def slow_one(mine: Experiment, _seconds: float) -> CardRuns | None:
-    """Return runs without and with a slow worker, the last that has no fault yet; None if there are too few workers."""
+    """Return runs without and with a slow worker, the last one without a fault; None if there are too few workers."""
     free = _free(mine)
     return CardRuns(mine.change(slow=mine.slow.with_value(free[0], SLOWER).text), mine) if len(free) > 1 else None
 
 
 def let_nobody_wait(mine: Experiment, seconds: float) -> CardRuns | None:
-    """Return runs of synchronous and asynchronous SGD, both with the same slow worker for the same time; None if
-    impossible.
-    """
+    """Return equally long runs of synchronous and asynchronous SGD with the same slow worker; None if impossible."""
     slow = slow_one(mine, seconds) if mine.algorithm == "sync_sgd" else None
     if slow is None:
         return None
@@ -108,7 +106,9 @@ def lose_one(mine: Experiment, seconds: float) -> CardRuns | None:
 
 
 def send_less(mine: Experiment, _seconds: float) -> CardRuns | None:
-    """Return runs with whole gradients and with a small part of each, on a workload that has an accuracy; else None."""
+    """Return runs with whole gradients and with a small part of each, on a workload that has an accuracy; None if
+    impossible.
+    """
     sends_gradients = mine.method.compresses and ALGORITHMS[mine.algorithm].family != "averaging"
     if mine.workload not in CLASSIFIED or mine.compression != "none" or not sends_gradients:
         return None

@@ -84,8 +84,8 @@ def _options(slot: str, name: str) -> dict:
 
 
 def _common(own: bool, alone: bool) -> dict:
-    """Draw the widgets that all schedules share and, for the reader's `own` schedule, its text, which sets the size if
-    `alone`; return their values.
+    """Draw the widgets that all schedules share and, if one is the reader's `own`, its text; return their values. The
+    text sets the size if that schedule is `alone` on the page.
     """
 
     def number(name: str, label: str, key: str, step: float, off: bool = False):

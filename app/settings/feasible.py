@@ -25,7 +25,7 @@ class Mend(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The label of the button that applies it: "Use 8 workers", "Leave out lost ranks"."""
+        """The label of the button that sets this value: "Use 8 workers", "Leave out lost ranks"."""
         if self.value == "":
             return f"Leave out {field_label(self.name)}"
         if self.name == "workers":

@@ -48,7 +48,7 @@ def page() -> None:
 
 
 def _labs() -> None:
-    """Draw a row for each lab, with links that open it, and its exercise, in this session."""
+    """Draw a row for each lab, with links that open the lab and the chapter's exercise in this session."""
     for one in (one for one in lessons.written_chapters() if one.lab()):
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"lab-{one.name}"):
             front.link(one.name, front.name(one), ":material/science:", "lab")

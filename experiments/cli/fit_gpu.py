@@ -94,9 +94,9 @@ def check_shares(measured: MeasuredGpu) -> None:
 
 
 def find_peaks(torch_name: str, peak: float | None, bandwidth: float | None) -> tuple[str, float, float]:
-    """Return what the planner calls a GPU, its peak in FLOP/s and its bandwidth in bytes/s.
+    """Return the planner's name of a GPU, its peak in FLOP/s and its bandwidth in bytes/s.
 
-    Raise ClickException if it does not know the GPU and no peaks are given.
+    Raise ClickException if the planner does not know the GPU and no peaks are given.
     """
     name = re.sub(r"^NVIDIA\s+", "", torch_name.strip())
     listed = "" if re.search("pcie|nvl", name, re.IGNORECASE) else re.search(r"\b(A100|H100|H200|B200)\b", name)

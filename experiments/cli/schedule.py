@@ -187,7 +187,7 @@ def critical_path(done: Study) -> str:
 
 
 def _notation(names: Sequence[str]) -> Iterator[str]:
-    """Yield a line that explains the notation of these ops, if there are any."""
+    """Yield a line that explains the notation of these ops, unless there are no ops."""
     kinds = [f"{kind} {meaning}" for kind, (meaning, _) in OPS.items() if any(kind in name for name in names)]
     if kinds:
         yield f"notation: stage, kind, micro-batch, as in {names[0]}: {', '.join(kinds)}"

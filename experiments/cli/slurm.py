@@ -150,8 +150,9 @@ def _head(lines: dict[str, Any]) -> dict[str, str]:
 
 
 def queue(text: str, job: dict[str, Any], runs: str, then: str) -> int:
-    """Print a batch script, or submit it and print the job's number, what to do with it, and `then`, in which %j stands
-    for the number; return the exit code. Raise ValueError if it is rejected, or if `runs` cannot be written to.
+    """Print a batch script, or submit it and print the job's number, how to watch and stop the job, and `then`, in
+    which %j stands for the number; return the exit code. Raise ValueError if the script is rejected, or if `runs`
+    cannot be written to.
     """
     if "submit" not in job:
         click.echo(text, nl=False)

@@ -111,7 +111,9 @@ def chrome_trace(trace: Trace, servers: int | None = 0, known: Causes | None = N
 
 
 def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> Learning | None:
-    """Return how a run learned, from `root` or a replay; None if it cannot be replayed, or not within `patience` s."""
+    """Return how a run learned, from `root` or a replay; None if a replay is needed, but impossible or longer than
+    `patience` s.
+    """
     try:
         job = record.spec(run)
         if root is None:

@@ -87,7 +87,7 @@ def mapping(address: str) -> Iterator[Callable[[Callable, Iterable], Iterator]]:
 def connect(address: str, local: Any = None) -> tuple[Any, Any]:
     """Return a client of the scheduler at `address`, and the local cluster if that is "local:4" (or `local`, if given).
 
-    Raise ValueError without Dask or with an address that is none, and OSError if the scheduler does not answer.
+    Raise ValueError without Dask or with an invalid address, and OSError if the scheduler does not answer.
     """
     try:
         import dask
@@ -244,7 +244,9 @@ class DaskCluster:
             self._lose(error)
 
     def _receive(self, child: "DaskChild", future: Any) -> None:
-        """Tell the pool how a job has ended, unless an event already has. Called by Dask in a thread of its own."""
+        """Tell the pool how a job has ended, unless an event has already told it. Called by Dask in a thread of its
+        own.
+        """
         if child.key in self._children:
             self._end(child, self._fetch(future))
         child.future = None  # or Dask would compute the result again if the worker that holds it dies
@@ -305,7 +307,7 @@ class DaskCluster:
             child.tell(line)
 
     def _end(self, child: "DaskChild", line: dict[str, Any]) -> None:
-        """Pass a job's last line to `child` and finish it. Do nothing if that has already been done."""
+        """Pass a job's last line to `child`, then finish `child`. Do nothing if it is already finished."""
         if self._children.pop(child.key, None) is None:
             return
         self._doomed.pop(child.address, None)

@@ -73,7 +73,7 @@ class Job:
 
     @property
     def on_gpus(self) -> bool:
-        """True if the job's memory includes CUDA's host memory, gigabytes per rank."""
+        """True if the job's memory includes CUDA's host memory, which takes gigabytes per rank."""
         return isinstance(self.work, Experiment) and self.work.cluster == "gpus"
 
     def hear(self, line: dict[str, Any]) -> None:

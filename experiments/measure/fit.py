@@ -100,8 +100,8 @@ def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]], float, flo
 
 
 def _kernels(comm) -> tuple[list[Row], float]:
-    """Return the time of each kernel, run after all others as in a step, when those have evicted its data from the
-    cache; and the spread of the rounds of large kernels.
+    """Return the time of each kernel, with its data evicted from the cache by all other kernels, as in a step; and the
+    spread of the rounds of large kernels.
     """
     from experiments.measure.kernel_cases import KERNEL_CASES
 

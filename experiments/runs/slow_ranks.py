@@ -32,7 +32,7 @@ def _compared(run: ScriptRun, who: str, even: Path) -> str:
 
 
 def cost_or_advice(run: ScriptRun, folder: Path) -> str:
-    """Return the sentence of `cost` or, if that is "", how to find out on the command line; "" without slow ranks."""
+    """Return the sentence of `cost` or, if that is "", one on how to find the cost; "" without slow ranks."""
     who, even = _without(run, folder)
     if even:
         return _compared(run, who, even)

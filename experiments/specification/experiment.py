@@ -294,7 +294,7 @@ class Experiment(Knobs):
 
     @property
     def eps(self) -> float:
-        """The distance from 1 to the next larger number with which layers compute."""
+        """The distance from 1 to the next larger number in the format in which layers compute."""
         if self.precision in FORMATS:
             return 2.0 ** (1 - FORMATS[self.precision][0])
         return float(np.finfo(self.dtype).eps)
@@ -330,7 +330,7 @@ class Experiment(Knobs):
 
     @property
     def agrees_between_meetings(self) -> bool:
-        """True if workers that meet once in a period have to agree in every step whether the budget is spent."""
+        """True if workers that meet once in a period have to agree in every step on whether the budget is spent."""
         in_periods = algorithms.family(self.algorithm) in ("averaging", "decentralized")
         rarely = in_periods and self.workers > 1 and getattr(self.knobs, "period", 1) > 1
         return rarely and self.budget.open_ended and self.method.is_deterministic(self.knobs)

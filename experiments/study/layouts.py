@@ -353,7 +353,7 @@ def parts_of(time: StepTime, i: int) -> dict[str, float]:
 
 
 def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | None = None) -> list[str]:
-    """Return sentences about the best layout: its error, its equals, the next best, and the cost of `tokens`."""
+    """Return sentences on the best layout: how many come close, its error, the next best, and the cost of `tokens`."""
     found, told = answer.found, list(answer.notes)
     if not len(found):
         return [*told, _too_large(answer)]

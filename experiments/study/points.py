@@ -1,4 +1,4 @@
-"""Points between bounds: settings whose values a sweep draws, spread evenly over all of them together.
+"""Points between bounds: a sweep draws the values of several settings so that their combinations are spread evenly.
 
     lockstep sweep easgd --learning-rate 0.01..1 --period 1..32 --points 50
 
@@ -69,7 +69,7 @@ def points(spans: Mapping[str, Span], count: int) -> list[dict[str, Any]]:
 
 
 def _mirrored(n: int, base: int) -> float:
-    """Return the digits of n after the point, in reverse order: 6 is 110 in base 2, and 0.011 is 3/8."""
+    """Return the number whose digits after the point are those of n, reversed: 6 is 110 in base 2, and 0.011 is 3/8."""
     value, unit = 0.0, 1.0
     while n:
         n, digit = divmod(n, base)

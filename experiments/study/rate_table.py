@@ -117,7 +117,9 @@ def experiment_of(name: str, workload: str, model: str, workers: int = FEW) -> E
 
 
 def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
-    """Return the table's line for an experiment at its defaults: its rates with that many workers, fewer, and more."""
+    """Return the table's line for an experiment at its defaults: rates for its number of workers, for fewer, and for
+    more.
+    """
     search = Search(experiment, seeds)
     best = search.best(START)
     loss = search.loss(best)

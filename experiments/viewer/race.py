@@ -118,7 +118,7 @@ def _method(one: Shown) -> str:
 
 
 def _clock(shown: Sequence[Shown]) -> str:
-    """Return the words after a time that name the clock of both runs."""
+    """Return the words that follow a time and name the clock of both runs."""
     simulated = [one.run.experiment.cluster == "simulated" for one in shown]
     if all(simulated):
         return " of virtual time"

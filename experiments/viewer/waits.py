@@ -179,8 +179,8 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
 
 
 def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> dict[str, float]:
-    """Return the time in s that ranks waited for other reasons: {"caused by 3 others, 2 to 5 % each": 0.12}.
-    A reason that is due to a single rank names it.
+    """Return the time in s that ranks waited for reasons not in `told`: {"caused by 3 others, 2 to 5 % each": 0.12}. A
+    reason that is due to a single rank names it.
     """
     total, left = totals.sum(), totals.sum() - sum(shares[name] for name in told)
     kinds = {"caused by": "caused by {}", "in the queue": "in the queues at {}", "for": "for {} that had stopped"}
@@ -203,7 +203,7 @@ def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) 
 
 
 def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> dict[str, float]:
-    """Return the shares, with ranks that cause about the same merged: "caused by stages 0 to 3, 9 to 14 % each". With
+    """Return the shares, with ranks of about equal shares merged: "caused by stages 0 to 3, 9 to 14 % each". With
     jitter, for example, a different rank is slow in every step: "caused by 16 workers, 3 to 8 % each".
     """
     shares = dict(shares)

@@ -28,8 +28,8 @@ def plus_minus(value: float, error: float | None, alone: Callable[[float], str],
 
 
 def common_decimals(errors: Iterable[float | None]) -> int | None:
-    """Return the fewest decimals that give each error a significant digit, and one error two; None if there are no
-    errors.
+    """Return the fewest decimals that give each error one significant digit, and at least one error two; None if there
+    are no errors.
 
     >>> common_decimals([1.02, 0.98])
     1

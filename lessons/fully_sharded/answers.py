@@ -66,7 +66,7 @@ def shown(run, **values) -> float:
 
 
 def four_times(run, ranks: int, times: int) -> float:
-    """Return how many times as long as its gather a layer's forward pass takes if four times as many ranks share it."""
+    """Return the ratio of a layer's forward time to its gather's once four times as many ranks share the batch."""
     return times / 4 * (ranks - 1) / ranks / ((4 * ranks - 1) / (4 * ranks))
 
 
@@ -91,5 +91,5 @@ def crosses(run, other: str) -> str:
 
 
 def kept(run, ranks: int) -> float:
-    """Return how many times as much a rank holds if it keeps whole weights, not just its pieces, until the backward."""
+    """Return what a rank that keeps whole weights until the backward holds, relative to one with only its pieces."""
     return (4 + 16 / ranks) / (16 / ranks)

@@ -225,7 +225,7 @@ def layer_sizes(width, kinds=69):
     look=Look("tokens", ("shown",), "width", log="x", title="percent of the gathers' time that nothing hides"),
 )
 def tokens_that_hide(run):
-    """Four ranks, one layer ahead. The time that is lost to gathers, as a percentage of what all gathers take.
+    """Four ranks, one layer ahead. The time that is lost to gathers, as a percentage of the time of all gathers.
 
     Twice the width is about four times as many weights. With the formula's 300 tokens, a layer's gather takes as
     long as its forward pass. With more tokens, what still shows is the first gather of each pass, and that of a layer

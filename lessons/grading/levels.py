@@ -65,7 +65,7 @@ def asks_for_predictions(source: str) -> bool:
 
 
 def level_of(source: str) -> int | None:
-    """Return the level that a file started from: 1 if it has that level's function, else the number in its header.
+    """Return the level that a file started from: 1 if it has the function of level 1, else the number in its header.
 
     None if it has neither.
     """

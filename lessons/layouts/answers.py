@@ -94,10 +94,10 @@ def wrong(run, change: str) -> str:
 
 
 def interval(run, gpus: int, saving: int) -> float:
-    """Return Young's minutes of work between two checkpoints, for GPUs that fail as those of Llama 3 did."""
+    """Return Young's interval between two checkpoints in minutes of work, if GPUs fail as those of Llama 3 did."""
     return young_interval(saving, ALIVE / gpus) / 60
 
 
 def too_often(run, times: int) -> float:
-    """Return how many times as much time checkpoints and repeated work cost at an interval that is too short."""
+    """Return the cost of checkpoints and repeated work at an interval `times` too short, relative to the best one's."""
     return float(np.mean([times, 1 / times]))

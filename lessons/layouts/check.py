@@ -127,7 +127,7 @@ class LeagueCase:
         )
 
     def speed_without(self, name: str) -> float:
-        """Return the speed of the best layout without something, as a share of ours; 0 if none fits."""
+        """Return the speed of the best layout that does without `name`, as a share of our layout's; 0 if none fits."""
         at = self.ours.setup.layout
         others = {
             "tensor": at.tensor == 1, "pipeline": at.pipeline == 1, "shard": at.shard != FULL,

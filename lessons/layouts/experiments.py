@@ -349,7 +349,7 @@ def shards_or_stages(run):
 
 
 def speed_ratio(rows, gpus, gathers):
-    """Return how many times as fast as full shards the best layout with stages is."""
+    """Return the speed of the best layout with stages, as a multiple of that of full shards."""
     return ratio(rows, "tokens/s", GPUs=gpus, gathers=gathers, split=("stages", "shards"))
 
 
@@ -378,7 +378,7 @@ FILLED = {"under 60": (0.0, 0.6), "60 to 85": (0.6, 0.85), "85 to 93": (0.85, 0.
 )  # fmt: skip
 def published_runs(run):
     """144 published runs, by how much of a GPU's memory they fill according to the planner, %. `too fast`: the share of
-    runs for which it predicts over a tenth more than was measured, %. The constants were fitted to these runs.
+    runs whose predicted speed is over a tenth above the measured one, %. The constants were fitted to these runs.
     """
     rows = published.table()
     shares, predicted = published.memory_shares(rows), published.predict(rows)

@@ -86,8 +86,8 @@ LENGTHS = 64, 128, 256, 512
     look=Look("positions", ("shown",), "width", log="x", title="percent of the transfer time that nothing hides"),
 )
 def positions_that_hide(run):
-    """Four ranks in a ring, zigzag positions. For which percentage of the time that a block's three transfers take in
-    the forward pass does a rank wait? `positions` are those of one rank; heads have a width of 8.
+    """Four ranks in a ring, zigzag positions. How long a rank waits in the forward pass, as a percentage of the time
+    that a block's three transfers take. `positions` are those of one rank; heads have a width of 8.
 
     With the formula's 80 positions, a block travels for as long as a rank attends to it.
     """
@@ -149,8 +149,8 @@ RANKS, POSITIONS = 8, 4096
     look=Look("hop", ("busiest",), "positions", kind="bar", title="fraction of a block, on the busiest rank"),
 )
 def busiest_in_each_hop(run):
-    """Eight ranks, 512 positions each, a causal mask. In each hop of the ring a rank has another block: how many pairs
-    of a query and a key that it may see? One is a whole block of 512 times 512 pairs. `mean`: of all ranks.
+    """Eight ranks, 512 positions each, a causal mask. In each hop of the ring a rank has another block, in which it may
+    see some pairs of a query and a key; 1 is all 512 times 512 pairs. `mean`: of all ranks.
     """
     for kind in KINDS:
         places = places_of(kind, RANKS, POSITIONS)

@@ -246,7 +246,8 @@ def slice_size(run):
 )
 def delay_gain(run):
     """Milliseconds of a step against the bandwidth of a network without latency, with a delay of 0, 1 or 2 steps. A
-    gain of 1.7, the largest published, means that the shorter of the two took 0.7 times as long as the longer.
+    gain of 1.7, the largest published, means that the shorter of computing and all-reduce took 0.7 times as long as the
+    longer.
     """
     for bandwidth in BANDWIDTHS:
         where = DEEP | {"latency": 0.0, "bandwidth": bandwidth}

@@ -63,7 +63,7 @@ def to_a_loss(run, method, rate, momentum, clock):
 
 
 def _steps_in_slots(seed, stages, how, rate, momentum):
-    """Return after how many mini-batches the mean loss of the last RECENT falls to LOW; MOST if it never does."""
+    """Return the number of mini-batches until the mean loss of the last RECENT falls to LOW; MOST if it never does."""
     workload = digits.build(
         digits.Settings(model="residual", depth=14, width=32, activation="tanh"), np.dtype("float64")
     )

@@ -1,4 +1,6 @@
-"""Pipelines with a flush: the bubble, what makes it larger and smaller, and what it takes in memory and messages."""
+"""Pipelines with a flush: the bubble, what makes it larger or smaller, and what a smaller one costs in memory and
+messages.
+"""
 
 from itertools import pairwise
 
@@ -109,7 +111,7 @@ def bubble(run):
 )
 def too_thin(run):
     """256 digits in M micro-batches, 32 layers, 10 Gb Ethernet, and a processor on which every kernel call costs a
-    microsecond, however little it computes, and every message five. A rank that sends counts as idle. One machine
+    microsecond, however little it computes, and every message costs five. A rank that sends counts as idle. One machine
     processes all 256 at once.
     """
     alone = speed(in_pieces(run, 1, 1))

@@ -99,8 +99,8 @@ def trainer(comm, task):
 
 class BoundProbe:
     """A proxy between a server and its cluster that checks updates and answers. `miscounted` names an update that did
-    not apply exactly one gradient, and `misstepped` an update with a wrong step. `misled` names a wrong answer, and
-    `kept` a worker that was kept waiting. Each is "" if there is none.
+    not apply exactly one gradient, and `misstepped` names an update with a wrong step. `misled` names a wrong answer,
+    and `kept` names a worker that was kept waiting. Each is "" if there is none.
     """
 
     def __init__(self):

@@ -48,6 +48,6 @@ def wasted(run, workers: int) -> float:
 
 
 def best(run, cluster: str) -> str:
-    """Return with how many backups 16 machines train fastest."""
+    """Return the number of backups with which 16 machines train fastest: "none", "one", "two" or "half"."""
     seconds = {backups: to_a_tenth(run, cluster, backups)[1] for backups in BACKUPS}
     return {0: "none", 1: "one", 2: "two"}.get(min(seconds, key=seconds.get), "half")

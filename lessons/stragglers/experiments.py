@@ -91,7 +91,7 @@ def _step(run, workers, backups, steps, jitter):
     ),
 )
 def waiting_for_everybody(run):
-    """Synchronous SGD over a server, on a network that takes no time, so that only computing does.
+    """Synchronous SGD over a server, on a network that takes no time, so that only computing takes time.
 
     A step is measured in units of one gradient; the speed-up is the number of gradients that arrive in that time. All
     laws have a mean of 1: the cost depends not on how slow workers are, but on how much they vary.

@@ -185,7 +185,7 @@ class Executor:
         self._report(state, batches)
 
     def _step(self, state: StageState, g) -> None:
-        """Make the next version of the weights. The next gradient reuses the memory of this one."""
+        """Make the next version of the weights. The next gradient reuses the memory of g."""
         state.weights.step(state.policy, g)
         state.spare = g
 

@@ -145,8 +145,8 @@ def distance_after(kind, rate, period, prox=0.0):
     ),
 )  # fmt: skip
 def ten_meetings(run):
-    """The two bowls again, with ten meetings. Each row uses the best of ten rates, a factor of two apart, and FedProx
-    also the best of three spring stiffnesses.
+    """The two bowls again, with ten meetings. Each row uses the best of ten rates, a factor of two apart; FedProx also
+    uses the best of three spring stiffnesses.
 
     The rates and stiffnesses are chosen by iterating the update formulas. The initial distance is 2/3.
     """
