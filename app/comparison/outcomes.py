@@ -53,7 +53,7 @@ def _scaled(shown: list[Shown], stops: list[int]) -> None:
 
 
 def _kind(shown: list[Shown]) -> str:
-    """Return the kind of scaling of these runs; "" if their numbers of workers are equal, or if workers share samples."""
+    """Return how these runs scale; "" if all have the same number of workers, or if workers share every sample."""
     experiments = [one.run.experiment for one in shown]
     if experiments[0].method.shares_samples or len({e.workers for e in experiments}) == 1:
         return ""
