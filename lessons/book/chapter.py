@@ -96,7 +96,7 @@ def blocks(chapter: Chapter) -> list[markup.Block]:
 
 
 def _facts(chapter: Chapter) -> list[str]:
-    """Return what a chapter requires of a reader, as short phrases in HTML."""
+    """Return a chapter's length, its difficulty, and what it requires of a reader, as short phrases in HTML."""
     before = [f"[{lessons.chapter(name).title()}]({address(name, '')})" for name in chapter.front.prerequisites]
     needs = [*before, *chapter.front.background]
     return [*entry(chapter).facts, *([markdown.inline(f"needs {', '.join(needs)}")] if needs else [])]

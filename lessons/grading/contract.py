@@ -38,7 +38,9 @@ def check(
 
 
 def describe_value(value: Any) -> str:
-    """Return a value as quoted in messages: an array by its type and shape, anything else as its shortened repr."""
+    """Return a value as quoted in messages: an array by its type and shape, a long list by its length, anything else as
+    its shortened repr.
+    """
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
     if isinstance(value, list | tuple | dict) and len(value) > 5:

@@ -30,7 +30,9 @@ def fastest(found: Found, allowed=True) -> int:
 
 
 def variants(setup: Setup, **split: int) -> Found:
-    """Return the layouts with this split: all micro-batches up to 8, recomputation, and up to five stages on a rank."""
+    """Return the layouts with this split: micro-batches of 1 to 8, every way to recompute, and one, two or five stages
+    on a rank.
+    """
     pieces = (1, 2, 5) if split.get("pipeline", 1) > 1 else (1,)
     grid = np.array([(b, r, v) for b in (1, 2, 4, 8) for r in (KEEP, LIGHT, WHOLE) for v in pieces]).T
     layout = Layout(

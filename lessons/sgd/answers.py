@@ -62,7 +62,7 @@ def averaged(run, times: str, ships: str) -> str:
 
 
 def valley(run, narrower: int, rule: str) -> float:
-    """Return by what factor the steps grow from a valley of condition 100 to one `narrower` times as narrow."""
+    """Return how many times as many steps a valley `narrower` times as narrow takes as one of condition 100."""
 
     def steps(condition: float) -> float:
         root = condition if rule == "SGD" else condition**0.5

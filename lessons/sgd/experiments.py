@@ -88,7 +88,7 @@ def longest_step(run):
 
 
 def falls(run, algorithm, rate, mu):
-    """Return whether the loss is lower after 400 steps on a bowl without noise."""
+    """Return whether the loss is lower after 400 steps on a bowl without noise than at the start."""
     loss = run(
         algorithm=algorithm, workers=1, batch=1, steps=400, evaluations=2, precision="float64", learning_rate=rate,
         momentum=mu, workload="quadratic", dimension=2, condition=2, points=64,

@@ -17,7 +17,7 @@ ROWS = {"workload": "sparse", "nonzeros": 8, "evaluations": 2, "epochs": 1, "ste
 
 def shares(done):
     """Return {"conflicts": the fraction of written coordinates that another thread wrote after the read, "lost": the
-    fraction that was lost}.
+    fraction whose write overwrote another thread's addition}.
     """
     return {name: float(done.measurements(name)["value"].mean()) for name in ("conflicts", "lost")}
 

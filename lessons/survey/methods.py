@@ -121,8 +121,8 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 def _words(node: ast.AST, defined: dict[str, ast.stmt], seen: frozenset[str] = frozenset()) -> set[str]:
-    """Return the strings in a function and in everything it refers to, except column names and values of other
-    settings.
+    """Return the strings in a function and in everything it refers to, except column names and the values of settings
+    other than `algorithm` and `compression`.
     """
     words: set[str] = set()
     for statement in node.body if isinstance(node, ast.FunctionDef) else [node]:
