@@ -13,7 +13,7 @@ MEET_SELDOM = Assignment(
         "a run with one meeting takes less than a twentieth of the time of one with 256": lambda rows: (
             ratio(rows, "seconds", period=(256, 1)) < 1 / 20
         ),
-        "whatever the period, the loss differs by less than a fifth": lambda rows: (
+        "the losses of any two periods differ by less than a fifth": lambda rows: (
             max(column(rows, "held_out_loss")) < 1.2 * min(column(rows, "held_out_loss"))
         ),
     },
@@ -35,7 +35,7 @@ SHARE_BMUF = Assignment(
     turn={"workers": SIZES},
     note=("steps", "held_out_loss"),
     claims={
-        "up to 8 workers the loss stays within two fifths of one worker's": lambda rows: (
+        "up to 8 workers the loss stays less than two fifths above one worker's": lambda rows: (
             max(column(rows, "held_out_loss")[:4]) < 1.4 * value(rows, "held_out_loss", workers=1)
         )
     },
@@ -45,7 +45,7 @@ SLOW_AVERAGES = Assignment(
     {**ONE_SLOW, "algorithm": "model_averaging"},
     turn={"slow": ("", "7:3")},
     note=("seconds", "share_wait", "held_out_loss"),
-    claims={"with averages and one slow worker, the run takes three times as long": lambda rows: (
+    claims={"with averages, a run with one slow worker takes three times as long as a run without": lambda rows: (
         2.9 < rows[1]["seconds"] / rows[0]["seconds"] < 3.1
     )},
 )  # fmt: skip

@@ -50,7 +50,7 @@ def error_feedback(run):
     "How few bytes does a gradient need?",
     source="Strom, 2015; Lin et al., 2018; Vogels et al., 2019",
     claims={
-        "the best codec that sends under 1/20 of the bytes ends less than a fifth above the uncompressed loss": (
+        "the best codec that sends under 1/20 of all bytes ends less than a fifth above the uncompressed loss": (
             lambda rows: (
                 min(row["loss"] for row in rows if row["times fewer"] > 20) < 1.2 * value(rows, "loss", codec="none")
             )
@@ -58,8 +58,8 @@ def error_feedback(run):
         "with top_k and threshold, the fewest bytes end at a higher loss than the most": lambda rows: all(
             losses(rows, codec)[0] < losses(rows, codec)[-1] for codec in ("top_k", "threshold")
         ),
-        "which numbers are sent matters more than how many: random_k does worse with ten times as many": lambda rows: (
-            value(rows, "loss", codec="random_k 0.01") > value(rows, "loss", codec="top_k 0.001")
+        "which numbers are sent matters more than how many: random_k does worse than top_k with a tenth as many": (
+            lambda rows: value(rows, "loss", codec="random_k 0.01") > value(rows, "loss", codec="top_k 0.001")
         ),
     },
     look=Look("bytes per step and worker", ("loss",), "code", log="xy", title="training loss"),
@@ -99,16 +99,20 @@ def losses(rows, codec):
     "When does a sparse gradient cost more than a dense one?",
     source="Lin et al., 2018; Renggli et al., 2019",
     claims={
-        "at a density of 1/N a sparse gradient moves exactly the bytes of the dense ring": lambda rows: (
+        "at a density of 1/N a sparse gradient moves exactly as many bytes as the dense ring": lambda rows: (
             column(rows, "times dense", density="1/N") == [1.0] * 5
         ),
-        "at a density of 2/N a sparse gradient moves twice as many bytes, at 1/(2N) half as many": lambda rows: (
-            column(rows, "times dense", density="2/N") == [2.0] * 5
-            and column(rows, "times dense", density="1/(2N)") == [0.5] * 5
+        "relative to the dense ring, a density of 2/N moves twice as many bytes, and 1/(2N) half as many": (
+            lambda rows: (
+                column(rows, "times dense", density="2/N") == [2.0] * 5
+                and column(rows, "times dense", density="1/(2N)") == [0.5] * 5
+            )
         ),
-        "one number in 16 takes under a fifth of the bytes with 2 workers, and twice the bytes with 32": lambda rows: (
-            value(rows, "times dense", density="1/16", workers=2) < 0.2
-            and value(rows, "times dense", density="1/16", workers=32) == 2
+        "relative to all numbers, one in 16 takes under a fifth of the bytes with 2 workers, twice them with 32": (
+            lambda rows: (
+                value(rows, "times dense", density="1/16", workers=2) < 0.2
+                and value(rows, "times dense", density="1/16", workers=32) == 2
+            )
         ),
     },
     look=Look("workers", ("times dense",), "density", log="xy", title="bytes, relative to whole gradients"),
@@ -152,7 +156,7 @@ CODES = {"none": {}, "bf16": {}, "one_bit": {}, "top_k": {"density": 0.01}, "pow
             gains == sorted(gains, reverse=True)
             for gains in (column(rows, "gain", codec=codec) for codec in CODES if codec != "none")
         ),
-        "uncompressed, a step is bound by the network up to 1 GB/s, and by the gradient at 10 GB/s or more": (
+        "without compression a step is bound by the network up to 1 GB/s, by computing at 10 GB/s or more": (
             lambda rows: column(rows, "bound by", codec="none") == ["network"] * 3 + ["gradient"] * 3
         ),
         "with one_bit a step is bound by encoding at 0.1 GB/s or more": lambda rows: (
@@ -191,13 +195,13 @@ def when_it_pays(run):
     "How fast can a step get if almost nothing is sent?",
     source="Vogels et al., 2019; Agarwal et al., 2022",
     claims={
-        "sending a tenth of what top_k 0.01 sends saves less than 5 % of the time": lambda rows: (
+        "sending a tenth of what top_k 0.01 sends saves less than 5 % of its time": lambda rows: (
             ratio(rows, "step", codec=("top_k 0.001", "top_k 0.01")) > 0.95
         ),
         "N - 1 latencies remain, about half those of a ring of whole gradients": lambda rows: all(
             0.45 < ratio(rows, "step", codec=(codec, "none")) < 0.55 for codec in ("top_k 0.01", "top_k 0.001")
         ),
-        "random_k is summed in a ring like whole gradients, and saves less than 5 %": lambda rows: (
+        "random_k is summed in a ring like whole gradients, and saves less than 5 % of the time": lambda rows: (
             ratio(rows, "step", codec=("random_k 0.01", "none")) > 0.95
         ),
         "PowerSGD, with two all-reduces, takes over 1.5 times as long as no compression": lambda rows: (
@@ -362,7 +366,7 @@ def noise(run, s, bucket):
         "with error feedback one direction ends less than a fifth above the loss of whole gradients": lambda rows: (
             value(rows, "loss", directions=1, feedback="with feedback") < 1.2 * value(rows, "loss", directions="all")
         ),
-        "without error feedback sixteen directions end within 5 % of whole gradients, and eight over 3 % above": (
+        "without error feedback sixteen directions end less than 5 % above whole gradients' loss, eight over 3 %": (
             lambda rows: (
                 column(rows, "loss", feedback="without")[:-1]
                 == sorted(column(rows, "loss", feedback="without")[:-1])[::-1]
@@ -461,16 +465,18 @@ OPTIMIZERS = {
     "Does error feedback suit every optimizer?",
     source="Tang et al., 2021, whose abstract says that it does not; the figures on digits are ours",
     claims={
-        "with SGD the largest hundredth ends less than a quarter above whole gradients": lambda rows: (
-            ratio(rows, "loss", optimizer="SGD", sent=("the largest hundredth", "whole gradients")) < 1.25
+        "with SGD, sending the largest hundredth ends less than a quarter above the loss of whole gradients": (
+            lambda rows: ratio(rows, "loss", optimizer="SGD", sent=("the largest hundredth", "whole gradients")) < 1.25
         ),
-        "with Adam the largest hundredth ends at over one and a half times the loss of whole gradients": lambda rows: (
-            ratio(rows, "loss", optimizer="Adam", sent=("the largest hundredth", "whole gradients")) > 1.5
+        "with Adam, sending the largest hundredth ends at over one and a half times the loss of whole gradients": (
+            lambda rows: ratio(rows, "loss", optimizer="Adam", sent=("the largest hundredth", "whole gradients")) > 1.5
         ),
-        "whole gradients end at a lower loss with Adam, and the largest hundredth with SGD": lambda rows: (
-            ratio(rows, "loss", optimizer=("Adam", "SGD"), sent="whole gradients")
-            < 1
-            < ratio(rows, "loss", optimizer=("Adam", "SGD"), sent="the largest hundredth")
+        "whole gradients end at a lower loss with Adam, and the largest hundredth at a lower loss with SGD": (
+            lambda rows: (
+                ratio(rows, "loss", optimizer=("Adam", "SGD"), sent="whole gradients")
+                < 1
+                < ratio(rows, "loss", optimizer=("Adam", "SGD"), sent="the largest hundredth")
+            )
         ),
     },
     look=Look("optimizer", ("loss",), "sent", kind="bar", log="y", title="training loss"),
@@ -542,8 +548,8 @@ def unlike_gradients(run):
     "Should workers owe the rest or send differences if gradients come from mini-batches?",
     source="Fatkhullin, Tyurin & Richtarik, 2023, on noise in EF21; the measurements on digits are ours",
     claims={
-        "with each method at its own best rate, sending differences more than doubles the loss": lambda rows: (
-            ratio(rows, "loss", sent=("the largest differences", "the largest, the rest owed")) > 2
+        "with each method at its own best rate, sending differences ends at over twice the loss of owing the rest": (
+            lambda rows: ratio(rows, "loss", sent=("the largest differences", "the largest, the rest owed")) > 2
         ),
     },
     look=Look("sent", ("loss",), kind="bar", title="training loss"),

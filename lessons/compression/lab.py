@@ -10,10 +10,10 @@ FEWER = Assignment(
     turn={"compression": ("none", "bf16", "top_k", "one_bit", "power_sgd")},
     note=("bytes", "held_out_loss"),
     claims={
-        "every codec ends less than a fifth above whole gradients": lambda rows: (
+        "every codec ends less than a fifth above the loss of whole gradients": lambda rows: (
             max(column(rows, "held_out_loss")) < 1.2 * value(rows, "held_out_loss", compression="none")
         ),
-        "three codecs send less than a tenth of the bytes": lambda rows: (
+        "three codecs send less than a tenth of the bytes of whole gradients": lambda rows: (
             sum(10 * row["bytes"] < value(rows, "bytes", compression="none") for row in rows) == 3
         ),
     },
@@ -40,7 +40,7 @@ CROWD = Assignment(
         "relative to all numbers, a twentieth takes a tenth of the bytes with 2 workers, and twice the bytes with 40": (
             lambda rows: 9.5 < rows[0]["compression_ratio"] < 10.5 and 0.48 < rows[-1]["compression_ratio"] < 0.52
         ),
-        "a twentieth of the numbers takes as many bytes as all of them with 20 workers": lambda rows: (
+        "with 20 workers a twentieth of the numbers takes as many bytes as all of them": lambda rows: (
             0.98 < value(rows, "compression_ratio", workers=20) < 1.02
         ),
     },

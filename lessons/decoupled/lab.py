@@ -9,7 +9,7 @@ WAIT = Assignment(
     turn={"workers": (1, 2, 4, 8)},
     note=("seconds", "share_wait"),
     claims={
-        "more modules make a step no faster, and eight wait over four fifths of the time": lambda rows: (
+        "more modules make a step no faster, and eight of them wait over four fifths of the time": lambda rows: (
             rows[-1]["seconds"] > 0.95 * rows[0]["seconds"] and rows[-1]["share_wait"] > 0.8
         ),
     },

@@ -19,13 +19,13 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
         "if every rank updates everything, the update takes as long on 16 ranks as on one": lambda rows: (
             abs(rows[-1]["update, everybody"] / rows[0]["update, everybody"] - 1) < 0.05
         ),
-        "with eight or more ranks the update takes longer than the gradient": lambda rows: all(
-            row["update, everybody"] > row["gradient"] for row in rows if row["ranks"] >= 8
+        "if each of eight or more ranks updates everything, the update takes longer than the gradient": (
+            lambda rows: all(row["update, everybody"] > row["gradient"] for row in rows if row["ranks"] >= 8)
         ),
         "if each rank updates its own shard, the update takes 1/N of one rank's time, within a fifth": lambda rows: all(
             abs(row["update, owners"] * row["ranks"] / rows[0]["update, owners"] - 1) < 0.2 for row in rows
         ),
-        "with shards a step on 16 ranks takes less than two thirds of the time without": lambda rows: (
+        "on 16 ranks a step with shards takes less than two thirds as long as a step without": lambda rows: (
             rows[-1]["step, owners"] < 2 / 3 * rows[-1]["step, everybody"]
         ),
     },
@@ -135,7 +135,7 @@ def how_much_less(run):
     "When does gradient accumulation pay?",
     source="Goyal et al., arXiv:1706.02677; no_sync() of PyTorch's DistributedDataParallel",
     claims={
-        "on a slow network, eight mini-batches per exchange more than halve the time": lambda rows: (
+        "on a slow network, eight mini-batches per exchange more than halve the time per mini-batch": lambda rows: (
             ratio(rows, "ms per mini-batch", network="1GbE", accumulate=(8, 1)) < 1 / 2
         ),
         "on a fast network eight mini-batches gain less than half of what they gain on a slow one": (
@@ -179,10 +179,10 @@ def gain(rows, network):
         "at the same rate, eight mini-batches per update end at more than four times the loss of one": lambda rows: (
             rows[-1]["loss, same rate"] > 4 * rows[0]["loss, same rate"]
         ),
-        "at a rate multiplied by their number, up to four mini-batches end at less than 1.5 times the loss of one": (
+        "at a rate multiplied by their number, up to four per update end at less than 1.5 times the loss of one": (
             lambda rows: all(row["loss, scaled rate"] < 1.5 * rows[0]["loss, scaled rate"] for row in rows[:-1])
         ),
-        "eight mini-batches end at a higher loss than one": lambda rows: (
+        "even at the multiplied rate, eight mini-batches per update end at a higher loss than one": lambda rows: (
             rows[-1]["loss, scaled rate"] > rows[0]["loss, scaled rate"]
         ),
     },
@@ -216,7 +216,7 @@ def accumulated_and_scaled(run):
     source="Jordan et al., 2024; Liu, Su et al., arXiv:2502.16982",
     claims={
         "Adam's step does not depend on the number of pieces": lambda rows: all(row["Adam"] == 0 for row in rows),
-        "with two pieces Muon's step is off by more than a tenth of its length": lambda rows: (
+        "with two pieces Muon's step differs from the whole matrix's by more than a tenth of its length": lambda rows: (
             value(rows, "Muon", pieces=2) > 10
         ),
         "Muon's error grows with the number of pieces": lambda rows: is_rising(column(rows, "Muon")),
@@ -256,10 +256,10 @@ def _gradient(comm, task, s):
         "with ZeRO-1 every doubling of the ranks shortens the step": lambda rows: is_falling(
             column(rows, "step, ZeRO-1")
         ),
-        "of 16 ranks, the fullest keeps more than twice as much state as with ZeRO-1": lambda rows: (
+        "with Muon the fullest of 16 ranks keeps more than twice as much state as with ZeRO-1": lambda rows: (
             rows[-1]["kB, Muon"] > 2 * rows[-1]["kB, ZeRO-1"]
         ),
-        "in total ranks send as many bytes as with ZeRO-1, but the busiest of 16 sends over twice as many": (
+        "with Muon all ranks together send as many bytes as with ZeRO-1, but the busiest of 16 over twice as many": (
             lambda rows: (
                 all(abs(row["MB, Muon"] - row["MB, ZeRO-1"]) < 0.01 for row in rows)
                 and rows[-1]["MB of the busiest, Muon"] > 2 * rows[-1]["MB of the busiest, ZeRO-1"]
@@ -301,8 +301,8 @@ RATES = {  # on average over ten seeds, the best is neither the first nor the la
     "Does a rule that uses whole matrices reach a lower loss?",
     source="Jordan et al., 2024",
     claims={
-        "each rule at its own best rate: Muon's loss is less than a fifth above Nesterov's or Adam's": lambda rows: all(
-            lowest(rows, "Muon") < 1.2 * lowest(rows, other) for other in ("Nesterov", "Adam")
+        "with each rule at its own best rate, Muon's loss is less than a fifth above Nesterov's or Adam's": (
+            lambda rows: all(lowest(rows, "Muon") < 1.2 * lowest(rows, other) for other in ("Nesterov", "Adam"))
         ),
     },
     look=Look("rate", ("loss",), "rule", log="xy", title="training loss in the third epoch"),

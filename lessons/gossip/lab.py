@@ -31,8 +31,8 @@ WAITING = Assignment(
     turn={"slow": LATE},
     note=("samples", "held_out_loss"),
     claims={
-        "if one worker is four times as slow, all together process less than a third as many samples": lambda rows: (
-            ratio(rows, "samples", slow=("none", "4:4")) > 3
+        "if one worker is four times as slow, all together process under a third of the samples of equal workers": (
+            lambda rows: ratio(rows, "samples", slow=("none", "4:4")) > 3
         ),
     },
 )
@@ -41,8 +41,8 @@ ASKING = Assignment(
     turn={"slow": LATE},
     note=("samples", "held_out_loss"),
     claims={
-        "if one worker is eight times as slow, all together still process four fifths as many samples": lambda rows: (
-            min(column(rows, "samples")) > 0.8 * value(rows, "samples", slow="none")
+        "if one worker is eight times as slow, all together process over four fifths of equal workers' samples": (
+            lambda rows: min(column(rows, "samples")) > 0.8 * value(rows, "samples", slow="none")
         ),
     },
 )

@@ -27,7 +27,7 @@ SCALE = Assignment(
     turn={"workers": SIZES},
     note=("updates", "held_out_loss", "accuracy"),
     claims={
-        "up to 16 workers the loss stays within twice that of one": lambda rows: (
+        "up to 16 workers the loss stays below twice that of one": lambda rows: (
             max(column(rows, "held_out_loss")) < 2 * rows[0]["held_out_loss"]
         ),
     },

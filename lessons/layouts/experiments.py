@@ -51,7 +51,7 @@ ALONE: dict[str, dict[str, int]] = {
 
 
 @figure(
-    "70 billion weights on 64 GPUs: does one way to split them do?",
+    "70 billion weights on 64 GPUs: is one way to split them enough?",
     source="the formulas of `lockstep plan`",
     claims={
         "replicas that shard only the optimizer's state need over five times a GPU's memory; so do split sequences": (
@@ -60,9 +60,11 @@ ALONE: dict[str, dict[str, int]] = {
                 for split in ("replicas that shard the optimizer", "sequences")
             )
         ),
-        "the three other ways fit, and the fastest variant that fits computes every layer again": lambda rows: all(
-            value(rows, "GB", split=split) < 85 and value(rows, "again", split=split) == "all"
-            for split in ("replicas that shard all", "matrices, in each node", "stages")
+        "the three other ways fit, and of each the fastest variant that fits computes every layer again": (
+            lambda rows: all(
+                value(rows, "GB", split=split) < 85 and value(rows, "again", split=split) == "all"
+                for split in ("replicas that shard all", "matrices, in each node", "stages")
+            )
         ),
         "of the ways that fit, replicas that shard all are the fastest": lambda rows: all(
             ratio(rows, "tokens/s", split=("replicas that shard all", split)) > 1.05
@@ -101,21 +103,29 @@ WAYS = {"matrices": "tensor", "stages": "pipeline", "sequences": "context"}
     "What does each way to split a model cost, and what does it save?",
     source="the formulas of `lockstep plan`; Korthikanti et al., MLSys 2023; Narayanan et al., SC 2021",
     claims={
-        "a GPU that shares matrices with seven others needs less than a fifth of the memory": lambda rows: (
-            ratio(rows, "GB", split="matrices", GPUs=(8, 1)) < 0.2
+        "a GPU that shares matrices with seven others needs less than a fifth of the memory that it needs alone": (
+            lambda rows: (
+                ratio(rows, "GB", split="matrices", GPUs=(8, 1)) < 0.2
+            )
         ),
-        "with eight stages a GPU needs over 0.4 times as much, with split sequences over a half": lambda rows: (
-            ratio(rows, "GB", split="stages", GPUs=(8, 1)) > 0.4
-            and ratio(rows, "GB", split="sequences", GPUs=(8, 1)) > 0.5
+        "with eight stages a GPU needs over 0.4 times the memory that it needs alone, with split sequences over 0.5": (
+            lambda rows: (
+                ratio(rows, "GB", split="stages", GPUs=(8, 1)) > 0.4
+                and ratio(rows, "GB", split="sequences", GPUs=(8, 1)) > 0.5
+            )
         ),
         "the more GPUs share a copy, the longer is the step": lambda rows: all(
             is_rising(column(rows, "longer", split=split)) for split in WAYS
         ),
-        "with two GPUs, each way makes it longer by less than an eighth": lambda rows: (
-            max(column(rows, "longer", GPUs=2)) < 12.5
+        "with two GPUs per copy, a step is less than an eighth longer than without a split, whatever the way": (
+            lambda rows: (
+                max(column(rows, "longer", GPUs=2)) < 12.5
+            )
         ),
-        "with eight, each way makes it longer by more than a quarter": lambda rows: (
-            min(column(rows, "longer", GPUs=8)) > 25
+        "with eight GPUs per copy, a step is more than a quarter longer than without a split, whatever the way": (
+            lambda rows: (
+                min(column(rows, "longer", GPUs=8)) > 25
+            )
         ),
     },
     look=Look("GPUs", ("longer",), "split", log="x", title="longer step, %"),
@@ -275,10 +285,12 @@ GIGABYTES = 40, 80, 160, 320
         "with 80 GB the best layout has eight stages, and with 160 and 320 GB two": lambda rows: (
             [best_depth(rows, memory) for memory in (80, 160, 320)] == [8, 2, 2]
         ),
-        "with 40 GB there is none with two stages": lambda rows: 2 not in column(rows, "stages", memory=40),
-        "from 80 GB on, no pipeline costs less than a tenth, and with 320 GB less than a thirtieth": lambda rows: (
-            min(without_pipeline(rows, memory) for memory in (80, 160, 320)) > 0.9
-            and without_pipeline(rows, 320) > 29 / 30
+        "with 40 GB no layout with two stages fits": lambda rows: 2 not in column(rows, "stages", memory=40),
+        "from 80 GB on, doing without a pipeline costs less than a tenth of the speed, at 320 GB under a thirtieth": (
+            lambda rows: (
+                min(without_pipeline(rows, memory) for memory in (80, 160, 320)) > 0.9
+                and without_pipeline(rows, 320) > 29 / 30
+            )
         ),
         "sixteen stages are always slower than eight": lambda rows: all(
             ratio(rows, "tokens/s", memory=memory, stages=(16, 8)) < 0.97 for memory in GIGABYTES
@@ -317,17 +329,19 @@ MACHINES = 64, 128, 256, 512, 1024  # GPUs
     "Stages, or replicas that shard all?",
     source="the formulas of `lockstep plan`",
     claims={
-        "as fitted, stages are over a tenth faster on up to 256 GPUs, and on 1,024 over a third": lambda rows: (
-            all(speed_ratio(rows, n, "as fitted") > 1.1 for n in MACHINES[:3])
-            and speed_ratio(rows, 1024, "as fitted") > 4 / 3
+        "as fitted, stages are over a tenth faster than shards on up to 256 GPUs, and over a third on 1,024": (
+            lambda rows: (
+                all(speed_ratio(rows, n, "as fitted") > 1.1 for n in MACHINES[:3])
+                and speed_ratio(rows, 1024, "as fitted") > 4 / 3
+            )
         ),
-        "if all gathers hide, shards are faster than stages on 64 GPUs, and within a tenth with any number": (
+        "if all gathers hide, shards are faster than stages on 64 GPUs, and at most a tenth slower on any number": (
             lambda rows: (
                 speed_ratio(rows, 64, "all hidden") < 0.95
                 and all(speed_ratio(rows, n, "all hidden") < 1.1 for n in MACHINES)
             )
         ),
-        "hiding all makes shards over an eighth faster, and stages less than a tenth": lambda rows: all(
+        "hiding all gathers makes shards over an eighth faster, and stages less than a tenth faster": lambda rows: all(
             ratio(rows, "tokens/s", GPUs=n, split="shards", gathers=("all hidden", "as fitted")) > 9 / 8
             and ratio(rows, "tokens/s", GPUs=n, split="stages", gathers=("all hidden", "as fitted")) < 1.1
             for n in MACHINES
@@ -365,15 +379,19 @@ FILLED = {"under 60": (0.0, 0.6), "60 to 85": (0.6, 0.85), "85 to 93": (0.85, 0.
         "half of the runs are predicted within 5 %, however full the memory": lambda rows: (
             max(column(rows, "half within")) < 5
         ),
-        "of the runs that fill more than 93 % of memory, nine of ten are within 25 %, and not within 15": lambda rows: (
-            15 < value(rows, "nine of ten within", filled="over 93") < 25
+        "of the runs that fill more than 93 % of memory, nine of ten are predicted within 25 %, but not within 15 %": (
+            lambda rows: (
+                15 < value(rows, "nine of ten within", filled="over 93") < 25
+            )
         ),
-        "of the runs that fill less, nine of ten are within a tenth": lambda rows: all(
+        "of the runs that fill less of their memory, nine of ten are predicted within 10 %": lambda rows: all(
             row["nine of ten within"] < 10 for row in rows if row["filled"] != "over 93"
         ),
-        "over a fifth of the fullest runs are a tenth slower than predicted, of others under a tenth": lambda rows: (
-            value(rows, "too fast", filled="over 93") > 20
-            and max(row["too fast"] for row in rows if row["filled"] != "over 93") < 10
+        "over a fifth of the fullest runs, and under a tenth of the others, are predicted over a tenth too fast": (
+            lambda rows: (
+                value(rows, "too fast", filled="over 93") > 20
+                and max(row["too fast"] for row in rows if row["filled"] != "over 93") < 10
+            )
         ),
     },
     look=Look("filled", ("half within", "nine of ten within"), kind="bar", title="error of tokens per second, %"),
@@ -397,16 +415,18 @@ def published_runs(run):
 
 
 @figure(
-    "Is it better than a guess?",
+    "Does the model of costs predict better than a guess?",
     source="the sources of the same runs",
     claims={
-        "fitted to the other models, nine of ten runs are within half of the error of the nearest published run": (
+        "the error that nine of ten runs stay within is under half as large by formulas as by the most similar run": (
             lambda rows: (
                 ratio(rows, "nine of ten within", by=("formulas, fitted to other models", "the most similar run")) < 0.5
             )
         ),
-        "the most similar run is a better guess than one utilisation for each GPU": lambda rows: (
-            ratio(rows, "nine of ten within", by=("the most similar run", "one utilisation for each GPU")) < 0.9
+        "the most similar run is a better guess than one utilisation for all runs on the same kind of GPU": (
+            lambda rows: (
+                ratio(rows, "nine of ten within", by=("the most similar run", "one utilisation for each GPU")) < 0.9
+            )
         ),
     },
     look=Look("by", ("half within", "nine of ten within"), kind="bar", title="error of tokens per second, %"),
@@ -436,17 +456,19 @@ def draw_constants(dice: np.random.Generator) -> Constants:
 
 
 @figure(
-    "What if the constants are a little different?",
+    "What if the constants of the model of costs are a little wrong?",
     source="a calculation of ours",
     claims={
-        "the first layout of the list is on average within 1 % of the best one": lambda rows: (
+        "the first layout of the list is on average less than 1 % slower than the best one": lambda rows: (
             value(rows, "behind", layout="the first") < 1
         ),
-        "the tenth layout is on average within 3 %": lambda rows: value(rows, "behind", layout="the tenth") < 3,
-        "the five hundredth layout is on average over a fifth behind": lambda rows: (
+        "the tenth layout is on average less than 3 % slower than the best one": (
+            lambda rows: value(rows, "behind", layout="the tenth") < 3
+        ),
+        "the five hundredth layout is on average over a fifth slower than the best one": lambda rows: (
             value(rows, "behind", layout="the five hundredth") > 20
         ),
-        "the time of the first layout moves by over twice as much as it is behind": lambda rows: (
+        "the time of the first layout varies by over twice as much as it lags behind the best layout's": lambda rows: (
             value(rows, "moves", layout="the first") > 2 * value(rows, "behind", layout="the first")
         ),
     },
@@ -562,14 +584,16 @@ SAVING = {"every hour, 60 s": 60.0, "Young's, 60 s": 60.0, "Young's, 10 s": 10.0
         "with sixteen times the GPUs, Young's interval is a quarter as long": lambda rows: (
             abs(ratio(rows, "minutes", saved="Young's, 60 s", GPUs=(16_384, 1024)) - 1 / 4) < 1e-6
         ),
-        "on 16,384 GPUs checkpoints every hour lose over 18 %, and Young's less than 13 %": lambda rows: (
-            value(rows, "lost", saved="every hour, 60 s", GPUs=16_384) > 18
-            and value(rows, "lost", saved="Young's, 60 s", GPUs=16_384) < 13
+        "on 16,384 GPUs checkpoints every hour lose over 18 % of the time, and at Young's interval less than 13 %": (
+            lambda rows: (
+                value(rows, "lost", saved="every hour, 60 s", GPUs=16_384) > 18
+                and value(rows, "lost", saved="Young's, 60 s", GPUs=16_384) < 13
+            )
         ),
-        "on 16,384 GPUs checkpoints of ten seconds lose less than a tenth": lambda rows: (
+        "on 16,384 GPUs checkpoints that take ten seconds lose less than a tenth of the time": lambda rows: (
             value(rows, "lost", saved="Young's, 10 s", GPUs=16_384) < 10
         ),
-        "on 1,024 GPUs even hourly checkpoints lose less than a twentieth": lambda rows: (
+        "on 1,024 GPUs even hourly checkpoints lose less than a twentieth of the time": lambda rows: (
             value(rows, "lost", saved="every hour, 60 s", GPUs=1024) < 5
         ),
     },

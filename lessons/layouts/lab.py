@@ -13,7 +13,7 @@ INSIDE = Assignment(
     turn={"tensor": (2, 4, 8)},
     note=("seconds", "samples", "held_out_loss"),
     claims={
-        "eight ranks of two nodes take over 1.5 times as long as four of one, for half of the samples": lambda rows: (
+        "splitting over eight ranks of two nodes takes over 1.5 times as long as over four of one node": lambda rows: (
             ratio(rows, "seconds", tensor=(8, 4)) > 1.5
         ),
     },
@@ -33,7 +33,7 @@ SAVING = Assignment(
     turn={"stages": (1, 2, 4)},
     note=("memory", "samples"),
     claims={
-        "four stages hold more than a third of what one holds": lambda rows: (
+        "each of four stages holds more than a third of what a single stage holds": lambda rows: (
             1 / 3 < ratio(rows, "memory", stages=(4, 1)) < 1 / 2
         ),
     },

@@ -125,8 +125,8 @@ def outer(run, momentum):
         "in a valley ten times as long as wide, averages get more than twice as far as a momentum of 0.9": (
             lambda rows: ratio(rows, "progress", length=10, outer=("average", "0.9")) > 2
         ),
-        "in a valley a thousand times as long, a momentum of 0.9 gets a quarter farther than averages": lambda rows: (
-            ratio(rows, "progress", length=1000, outer=("0.9", "average")) > 1.25
+        "in a valley a thousand times as long as wide, a momentum of 0.9 gets a quarter farther than averages": (
+            lambda rows: ratio(rows, "progress", length=1000, outer=("0.9", "average")) > 1.25
         ),
         "the longer the valley, the larger the best momentum": lambda rows: (
             [
@@ -342,11 +342,11 @@ def in_chaos(run, method):
         "one parameter in 256 in every step ends at a lower loss than all parameters every 256 steps": lambda rows: (
             ratio(rows, "loss", share=1 / 256, send=("few, always", "all, seldom")) < 1
         ),
-        "with a quarter per step neither way ends at more than one and a half times the other's loss": lambda rows: (
-            2 / 3 < ratio(rows, "loss", share=1 / 4, send=("few, always", "all, seldom")) < 3 / 2
+        "with a quarter of the parameters per step, neither way ends at over one and a half times the other's loss": (
+            lambda rows: 2 / 3 < ratio(rows, "loss", share=1 / 4, send=("few, always", "all, seldom")) < 3 / 2
         ),
-        "sending all every 256 steps ends at least a fifth above sending all in every fourth": lambda rows: (
-            ratio(rows, "loss", share=(1 / 256, 1 / 4), send="all, seldom") > 1.2
+        "sending all every 256 steps ends at least a fifth above the loss of sending all every fourth step": (
+            lambda rows: ratio(rows, "loss", share=(1 / 256, 1 / 4), send="all, seldom") > 1.2
         ),
     },
     look=Look("share", ("loss",), "send", log="xy", title="held-out loss"),
@@ -434,7 +434,7 @@ LEDGER = {
 
 
 @figure(
-    "What does each method learn in the same steps, and what does it send for that?",
+    "What does each method learn in the same number of steps, and what does it send for that?",
     source="all papers of this chapter",
     claims={
         "each method that saves traffic sends less than a quarter of what meeting in every step does": lambda rows: all(
@@ -446,10 +446,12 @@ LEDGER = {
                 for name in ("averages", "DiLoCo", "streaming", "no barrier", "in pairs")
             )
         ),
-        "all but the neighbours' plain SGD stay below twice the loss of meeting in every step": lambda rows: all(
-            ratio(rows, "loss", method=(row["method"], "every step")) < 2
-            for row in rows
-            if row["method"] != "neighbours, compressed"
+        "all methods but the neighbours' plain SGD end at less than twice the loss of meeting in every step": (
+            lambda rows: all(
+                ratio(rows, "loss", method=(row["method"], "every step")) < 2
+                for row in rows
+                if row["method"] != "neighbours, compressed"
+            )
         ),
         "a server sends more than twice as much over the line as a sum does": lambda rows: (
             ratio(rows, "kB over the line", method=("no barrier", "DiLoCo")) > 2

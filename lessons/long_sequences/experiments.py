@@ -25,11 +25,11 @@ def seconds(done):
     "What does a sequence of twice the length take?",
     source="Dao et al., NeurIPS 2022; Liu et al., arXiv:2310.01889",
     claims={
-        "kept weights of attention take over three times the memory for twice the positions": lambda rows: (
+        "if all attention weights are kept, twice the positions take over three times the memory": lambda rows: (
             value(rows, "kB", positions=512, attention="all weights kept")
             > 3 * value(rows, "kB", positions=256, attention="all weights kept")
         ),
-        "merged blocks take twice the memory for twice the positions": lambda rows: all(
+        "with merged blocks, twice the positions take twice the memory": lambda rows: all(
             abs(row["kB"] / row["positions"] / rows[1]["kB"] * rows[1]["positions"] - 1) < 0.01
             for row in rows
             if row["attention"] == "merged, 1 rank"
@@ -38,7 +38,7 @@ def seconds(done):
             abs(4 * ratio(rows, "kB", positions=p, attention=("merged, 4 ranks", "merged, 1 rank")) - 1) < 0.01
             for p in LENGTHS
         ),
-        "merging takes less than a quarter more operations": lambda rows: all(
+        "merging takes less than a quarter more operations than keeping all attention weights": lambda rows: all(
             1 < ratio(rows, "ms", positions=p, attention=("merged, 1 rank", "all weights kept")) < 1.25 for p in LENGTHS
         ),
     },
@@ -79,8 +79,8 @@ LENGTHS = 64, 128, 256, 512
         "with 40 % of the positions that the formula asks for, over half of the transfer time shows": lambda rows: all(
             shown > 50 for shown in column(rows, "shown", positions=32)
         ),
-        "with 1.6 times the positions that the formula asks for, less than a twentieth shows": lambda rows: all(
-            shown < 5 for shown in column(rows, "shown", positions=128)
+        "with 1.6 times the positions that the formula asks for, less than a twentieth of the transfer time shows": (
+            lambda rows: all(shown < 5 for shown in column(rows, "shown", positions=128))
         ),
     },
     look=Look("positions", ("shown",), "width", log="x", title="percent of the transfer time that nothing hides"),
@@ -267,10 +267,12 @@ WAYS = {
     "Should tokens travel, or gradients of experts?",
     source="a comparison of ours; Lepikhin et al., arXiv:2006.16668",
     claims={
-        "with 16 tokens on a rank, travelling tokens make a step less than 0.7 times as long": lambda rows: (
-            ratio(rows, "ms", tokens=16, way=("experts stay, tokens travel", "experts everywhere, hidden")) < 0.7
+        "with 16 tokens on a rank, a step takes less than 0.7 times as long if tokens travel as if gradients do": (
+            lambda rows: (
+                ratio(rows, "ms", tokens=16, way=("experts stay, tokens travel", "experts everywhere, hidden")) < 0.7
+            )
         ),
-        "with 1,024 tokens on a rank, travelling tokens make a step longer": lambda rows: (
+        "with 1,024 tokens on a rank, a step takes longer if tokens travel than if gradients do": lambda rows: (
             ratio(rows, "ms", tokens=1024, way=("experts stay, tokens travel", "experts everywhere, hidden")) > 1
         ),
         "with the formula's 1,024 tokens both ways send the same number of bytes, within a tenth": lambda rows: (
@@ -359,7 +361,7 @@ def dropped_by_chance(dice, experts, each, capacity, draws=400):
 
 
 @figure(
-    "How many tokens make chance even?",
+    "How many tokens does it take to make experts equally busy by chance?",
     source="draws of ours; the estimate for the largest of E normal deviations",
     claims={
         "with 16 tokens for each of 64 experts, the busiest has over 1.5 times an equal share": lambda rows: (
@@ -374,8 +376,10 @@ def dropped_by_chance(dice, experts, each, capacity, draws=400):
         "the formula for the busiest expert is right within a fifth": lambda rows: all(
             abs(row["busiest"] / row["formula"] - 1) < 1 / 5 for row in rows
         ),
-        "with 16 tokens for each expert, a capacity of 1.25 drops over 1.5 %, with 256 under 0.1 %": lambda rows: (
-            min(column(rows, "dropped", tokens=16)) > 1.5 and max(column(rows, "dropped", tokens=256)) < 0.1
+        "with 16 tokens per expert, a capacity of 1.25 drops over 1.5 % of all tokens; with 256, under 0.1 %": (
+            lambda rows: (
+                min(column(rows, "dropped", tokens=16)) > 1.5 and max(column(rows, "dropped", tokens=256)) < 0.1
+            )
         ),
     },
     look=Look("tokens", ("busiest",), "experts", theory=("formula",), log="x", title="busiest expert, in equal shares"),

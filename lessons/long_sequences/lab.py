@@ -32,7 +32,7 @@ LONGER = Assignment(
             for context in (64, 512)
             for other in ("ring", "gather")
         ),
-        "the ring is faster than the all-gather with 512 positions, and not with 64": lambda rows: (
+        "the ring is faster than the all-gather with 512 positions, but not with 64": lambda rows: (
             ratio(rows, "seconds", context=512, exchange=("ring", "gather")) < 1
             and ratio(rows, "seconds", context=64, exchange=("ring", "gather")) > 1
         ),
@@ -51,7 +51,7 @@ POPULAR = Assignment(
     claims={
         "with room for all characters, a balance loss cuts the share of time that ranks wait to less than 0.6 of that "
         "without": lambda rows: ratio(rows, "share_wait", capacity=8, balance=(0.1, 0)) < 0.6,
-        "without a balance loss, a capacity of 1.25 makes ranks wait less": lambda rows: (
+        "without a balance loss, ranks wait less with a capacity of 1.25 than with room for all": lambda rows: (
             ratio(rows, "share_wait", balance=0, capacity=(1.25, 8)) < 0.9
         ),
     },

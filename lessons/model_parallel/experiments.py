@@ -130,8 +130,8 @@ def least(rows, quantity, batch):
             0 < (best := best_place(rows, "connected")) < len(rows) - 1
             and column(rows, "connected")[-1] < 0.9 * column(rows, "connected")[best]
         ),
-        "the formula for one of its layers has its maximum in between as well": lambda rows: (
-            0 < best_place(rows, "connected, formula") < len(rows) - 1
+        "the formula for one fully connected layer also has its maximum between one machine and the most": (
+            lambda rows: 0 < best_place(rows, "connected, formula") < len(rows) - 1
         ),
         "with locally connected units every further machine helps": lambda rows: (
             column(rows, "local, formula") == sorted(column(rows, "local, formula"))
@@ -229,14 +229,14 @@ SAMPLES = 128
             min((row["ms"], row["tensor"]) for row in rows if row["ranks per node"] == node)[1] == node
             for node in (2, 4)
         ),
-        "if matrices are split over twice as many ranks as a node has, a step takes over 1.5 times as long": (
+        "with matrices split over two nodes instead of inside one, a step takes over 1.5 times as long": (
             lambda rows: all(
                 value(rows, "ms", tensor=2 * node, **{"ranks per node": node})
                 > 1.5 * value(rows, "ms", tensor=node, **{"ranks per node": node})
                 for node in (2, 4)
             )
         ),
-        "if matrices are split over twice as many ranks as a node has, over 1.9 times the bytes pass between nodes": (
+        "with matrices split over two nodes instead of inside one, over 1.9 times the bytes pass between nodes": (
             lambda rows: all(
                 value(rows, "MB between nodes", tensor=2 * node, **{"ranks per node": node})
                 > 1.9 * value(rows, "MB between nodes", tensor=node, **{"ranks per node": node})
@@ -439,8 +439,8 @@ GROUPS = {"8 x 1": 8, "4 x 2": 4, "2 x 4": 2, "1 x 8": 1}  # copies x pieces
             and value_of_shards(rows, "MB between nodes", "2 x 4")
             < 0.25 * value_of_shards(rows, "MB between nodes", "1 x 8")
         ),
-        "with one copy per node a step is the fastest, more than a fifth shorter than the next": lambda rows: (
-            value_of_shards(rows, "ms", "2 x 4") < 0.8 * sorted(column(rows, "ms"))[1]
+        "with one copy per node a step is the shortest, more than a fifth shorter than the second shortest": (
+            lambda rows: value_of_shards(rows, "ms", "2 x 4") < 0.8 * sorted(column(rows, "ms"))[1]
         ),
         "ZeRO-3 sends as many bytes as one copy for all, but only 50 to 60 % as many between nodes": lambda rows: (
             abs(value_of_shards(rows, "MB", "1 x 8") / value_of_shards(rows, "MB", "ZeRO-3") - 1) < 1e-3
@@ -544,7 +544,7 @@ LONG = {
         "with zigzag pieces all ranks attend for the same time, within 1 %": lambda rows: (
             max(column(rows, "busiest over mean", pieces="zigzag")) < 1.01
         ),
-        "with two or more ranks, zigzag pieces are faster by a quarter or more": lambda rows: all(
+        "with two or more ranks, zigzag pieces are faster than consecutive ones by a quarter or more": lambda rows: all(
             ratio(rows, "speed-up", pieces=("zigzag", "consecutive"), ranks=ranks) > 1.25 for ranks in (2, 4, 8)
         ),
         "with zigzag pieces eight ranks hold an eighth of the activations, within a tenth": lambda rows: (
@@ -663,7 +663,7 @@ def popular_experts(run):
         "with room for twice an equal share, under a quarter as many tokens are dropped as with no room to spare": (
             lambda rows: ratio(rows, "dropped", capacity=(2, 1)) < 0.25
         ),
-        "with room for twice an equal share ranks wait longer": lambda rows: (
+        "with room for twice an equal share, ranks wait longer than with no room to spare": lambda rows: (
             ratio(rows, "waiting", capacity=(2, 1)) > 1.1
         ),
     },

@@ -13,7 +13,7 @@ LAYERS = Assignment(
     turn={"workers": (1, 2, 4, 8)},
     note=("memory", "seconds", "share_wait"),
     claims={
-        "eight ranks hold less than a seventh each, and take longer than one": lambda rows: (
+        "each of eight ranks holds less than a seventh of what one rank holds, and a step takes longer": lambda rows: (
             7 * rows[-1]["memory"] < rows[0]["memory"] and rows[-1]["seconds"] > rows[0]["seconds"]
         ),
         "eight ranks wait over four fifths of the time": lambda rows: rows[-1]["share_wait"] > 0.8,

@@ -154,7 +154,7 @@ NETS = {"smooth": RESIDUAL, "ReLU": PLAIN}
         ),
         "an update is never the gradient at the newest weights": lambda rows: all(row[PLACES[2]] > 0.5 for row in rows),
     },
-    look=Look("weights", PLACES, kind="bar", title="distance from the gradient there"),
+    look=Look("weights", PLACES, kind="bar", title="distance of an update from the gradient"),
 )
 def whose_gradient(run):
     """Digits, eight dense layers with ReLU in four stages, without momentum; the mean of mini-batches 24 to 27.
@@ -285,7 +285,7 @@ def _train(run, stages, how, momentum, rate):
             0.7 < _trained(rows, net, "none") / _trained(rows, net, "stash") < 1.4
             for net in ("smooth on 4 stages", "smooth on 8 stages")
         ),
-        "with plain ReLU, four stages learn either way": lambda rows: all(
+        "with plain ReLU, four stages learn with a stash and without": lambda rows: all(
             _trained(rows, "ReLU on 4 stages", weights) < GUESSING / 2 for weights in ("stash", "none")
         ),
         "with plain ReLU, eight stages learn nothing without a stash, and something with one": lambda rows: (
@@ -334,7 +334,7 @@ HOLDS = {
     "What does a stage hold, and how stale are its gradients?",
     source="Harlap et al., 2018; Narayanan et al., 2021 (2BW); Yang et al., 2021 (PipeMare)",
     claims={
-        "of stage s, stashing holds S-s versions, vertical sync holds S, 2BW holds two, and all others hold one": (
+        "stage s of S holds S-s versions of its weights with stashing, S with vertical sync, two with 2BW, else one": (
             lambda rows: (
                 column(rows, "versions of all") == ["1 1 1 1", "4 3 2 1", "4 4 4 4", "2 2 2 2", "1 1 1 1", "1 1 1 1"]
             )
@@ -342,11 +342,18 @@ HOLDS = {
         "stage s holds all micro-batches in GPipe, 2(S-s) in PipeMare, and S-s in all others": lambda rows: (
             column(rows, "micro-batches of all") == ["8 8 8 8", "4 3 2 1", "4 3 2 1", "4 3 2 1", "4 3 2 1", "8 6 4 2"]
         ),
-        "a gradient is 0, S-1-s, S-1, 1, S-1-s or 2(S-1-s)+1 updates old": lambda rows: (
-            column(rows, "delay of all") == ["0 0 0 0", "3 2 1 0", "3 3 3 3", "1 1 1 1", "3 2 1 0", "7 5 3 1"]
+        "a gradient is 0, S-1-s, S-1, 1, S-1-s or 2(S-1-s)+1 updates old, for the methods from left to right": (
+            lambda rows: (
+                column(rows, "delay of all") == ["0 0 0 0", "3 2 1 0", "3 3 3 3", "1 1 1 1", "3 2 1 0", "7 5 3 1"]
+            )
         ),
     },
-    look=Look("method", ("versions", "micro-batches", "delay"), kind="bar", title="of the first stage"),
+    look=Look(
+        "method",
+        ("versions", "micro-batches", "delay"),
+        kind="bar",
+        title="on the first stage: versions, micro-batches, or updates",
+    ),
 )
 def what_a_stage_holds(run):
     """Four stages of a model of 24 layers; the most bytes held at one time, as the run counted them.
@@ -444,9 +451,11 @@ def _faster(rows, **where):
     "Which method learns first?",
     source="Harlap et al., 2018; Chen, Yang & Cheng, 2018; Narayanan et al., 2021; the comparison is ours",
     claims={
-        "at a small rate all methods need about as many mini-batches, but stashing is ahead of GPipe": lambda rows: (
-            max(column(rows, "steps", rate=0.002)) < 1.3 * min(column(rows, "steps", rate=0.002))
-            and ratio(rows, "seconds", rate=0.002, method=("stash", "GPipe")) < 0.7
+        "at a small rate all methods need about the same number of mini-batches, but stashing is ahead of GPipe": (
+            lambda rows: (
+                max(column(rows, "steps", rate=0.002)) < 1.3 * min(column(rows, "steps", rate=0.002))
+                and ratio(rows, "seconds", rate=0.002, method=("stash", "GPipe")) < 0.7
+            )
         ),
         "the best rates of GPipe, stashing and 2BW are neither the smallest nor the largest tried": lambda rows: all(
             min(column(rows, "rate", method=m, momentum=_best(rows, m)["momentum"]))
@@ -457,8 +466,10 @@ def _faster(rows, **where):
         "with a momentum of 0.9 for all, GPipe is more than 1.3 times as fast as stashing": lambda rows: (
             _faster(rows, momentum=0.9) > 1.3
         ),
-        "stashing needs no momentum, which its delay supplies: without any it is at most a tenth slower": lambda rows: (
-            _best(rows, "stash", momentum=0.0)["seconds"] < 1.1 * _best(rows, "stash", momentum=0.9)["seconds"]
+        "stashing needs no momentum, which its delay supplies: without, it is at most a tenth slower than with 0.9": (
+            lambda rows: (
+                _best(rows, "stash", momentum=0.0)["seconds"] < 1.1 * _best(rows, "stash", momentum=0.9)["seconds"]
+            )
         ),
         "each at its own best rate and momentum, GPipe is at most a tenth behind stashing and SpecTrain": lambda rows: (
             all(_best(rows, "GPipe")["seconds"] < 1.1 * _best(rows, m)["seconds"] for m in ("stash", "SpecTrain"))
@@ -504,8 +515,8 @@ def who_learns_first(run):
         "three machines with the whole model each are fastest if the network is fast": lambda rows: (
             rows[-1]["data parallel"] > 1.1 * rows[-1]["2-1"]
         ),
-        "the partitioner agrees: from 1-1-1 via 2-1 to data parallelism as the network gets faster": lambda rows: (
-            [rows[0]["plan"], rows[2]["plan"], rows[-1]["plan"]] == ["1-1-1", "2-1", "3"]
+        "the partitioner agrees: it plans 1-1-1, then 2-1, then data parallelism as the network gets faster": (
+            lambda rows: [rows[0]["plan"], rows[2]["plan"], rows[-1]["plan"]] == ["1-1-1", "2-1", "3"]
         ),
     },
     look=Look(

@@ -202,7 +202,7 @@ FAT = "64,64,64,64,64,128,128,64,64,64,64"  # twelve layers; the seventh is a qu
         "machines",
         ("alike", "one fat layer"),
         theory=("K M / (M+K-1)", "Transformer", "AmoebaNet"),
-        title="speed with 32 micro-batches, relative to two machines without",
+        title="speed with 32 micro-batches, relative to two machines with one micro-batch",
     ),
 )
 def uneven_stages(run):
@@ -390,7 +390,7 @@ def zoo(run):
     "What do slow links cost?",
     source="Fan et al., 2021 (DAPPLE), policies PA and PB; the formulas are ours, by counting",
     claims={
-        "GPipe pays for the way there and back once: (S-1) (f+b+2c)": lambda rows: all(
+        "GPipe pays for the latency there and back once per mini-batch: (S-1) (f+b+2c)": lambda rows: all(
             abs(row["GPipe"] - row["once"]) < 1.5 for row in rows
         ),
         "1F1B pays in the steady state, too, since only S micro-batches are in flight": lambda rows: all(

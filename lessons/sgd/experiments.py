@@ -132,8 +132,8 @@ COURSES = {"1": (1.0, 0.0), "0.1": (0.1, 0.0), "0.01": (0.01, 0.0), FALLS: (1.0,
     "Where does a constant rate end?",
     source="Robbins & Monro, 1951; Bottou, Curtis & Nocedal, 2018",
     claims={
-        "each constant rate leads the others for a while, the largest first, and is overtaken": lambda rows: all(
-            first(rows, steps) == rate for steps, rate in ((4, "1"), (64, "0.1"), (STEPS, "0.01"))
+        "of the constant rates, first the largest has the lowest loss, then the middle one, then the smallest": (
+            lambda rows: all(first(rows, steps) == rate for steps, rate in ((4, "1"), (64, "0.1"), (STEPS, "0.01")))
         ),
         "from 8 to 256 steps the falling rate is ahead of every constant one": lambda rows: all(
             value(rows, "loss", steps=steps, rate=FALLS) == min(column(rows, "loss", steps=steps))
@@ -181,16 +181,16 @@ HALF = 1250  # of 2,500 steps
     "What if the curvature is not what you thought?",
     source="Polyak & Juditsky, 1992; Nemirovski, Juditsky, Lan & Shapiro, 2009",
     claims={
-        "the mean ends within a quarter of the same loss at every rate": lambda rows: (
+        "the losses of the mean at any two guesses differ by less than a quarter": lambda rows: (
             max(column(rows, "mean")) < 1.25 * min(column(rows, "mean"))
         ),
         "at a guess of a half, 1 / t is about as good as the mean": lambda rows: (
             0.75 < value(rows, "1 / t", guess=0.5) / value(rows, "mean", guess=0.5) < 1.2
         ),
-        "a guess of an eighth ends at over eight times the loss of a half, and a guess of four at over three": (
+        "a guess of an eighth ends at over eight times the loss of a guess of a half, a guess of four at over three": (
             lambda rows: ratio(rows, "1 / t", guess=(0.125, 0.5)) > 8 and ratio(rows, "1 / t", guess=(4, 0.5)) > 3
         ),
-        "every loss is within a third of theory": lambda rows: all(
+        "every loss agrees with theory within a third": lambda rows: all(
             abs(row[name] / row[f"{name}, theory"] - 1) < 1 / 3 for row in rows for name in ("1 / t", "mean")
         ),
     },
@@ -256,10 +256,10 @@ def mean_of(rate, models):
         "the loss of the mean hardly depends on the rate": lambda rows: (
             max(column(rows, "loss", ships="mean")) < 1.2 * min(column(rows, "loss", ships="mean"))
         ),
-        "the mean's loss is within a third of theory, the sum of curvatures over 2T for T models": lambda rows: all(
-            abs(row["loss"] / row["theory"] - 1) < 1 / 3 for row in rows if row["ships"] == "mean"
+        "the mean's loss agrees within a third with theory, the sum of curvatures over 2T for T models": (
+            lambda rows: all(abs(row["loss"] / row["theory"] - 1) < 1 / 3 for row in rows if row["ships"] == "mean")
         ),
-        "an exponential average lies in between": lambda rows: all(
+        "the loss of an exponential average lies between that of the mean and that of the last model": lambda rows: all(
             value(rows, "loss", ships="mean", rate=rate)
             < value(rows, "loss", ships="exponential", rate=rate)
             < value(rows, "loss", ships="last model", rate=rate)
@@ -366,7 +366,9 @@ NARROW = "adam, condition 10,000"
         "turned, heavy ball is twice as fast as either adaptive rule": lambda rows: all(
             ratio(rows, "turned", rule=(rule, "momentum")) > 2 for rule in ADAPTIVE
         ),
-        "turned, Adam takes as many steps as before, within a third": lambda rows: 2 / 3 < _lost(rows, "adam") < 4 / 3,
+        "turned, Adam takes as many steps as along a coordinate, within a third": (
+            lambda rows: 2 / 3 < _lost(rows, "adam") < 4 / 3
+        ),
         "turning a valley of condition 10,000 more than triples Adam's steps": lambda rows: _lost(rows, NARROW) > 3,
     },
     look=Look("rule", ("along a coordinate", "turned"), kind="bar", title="steps until the loss is a millionth"),
@@ -446,10 +448,12 @@ METHODS = {
     "When does it help to give every weight its own rate?",
     source="Duchi, Hazan & Singer, 2011",
     claims={
-        "if some features are rare AdaGrad's loss is lowest; if none is, no rule's is a tenth lower": lambda rows: all(
-            min(column(rows, "loss", features=features))
-            >= share * value(rows, "loss", features=features, rule="adagrad")
-            for features, share in (("as words are", 1), ("equally frequent", 0.9))
+        "if some features are rare AdaGrad's loss is lowest; if none is, no rule ends over a tenth below AdaGrad": (
+            lambda rows: all(
+                min(column(rows, "loss", features=features))
+                >= share * value(rows, "loss", features=features, rule="adagrad")
+                for features, share in (("as words are", 1), ("equally frequent", 0.9))
+            )
         ),
         "if features are as uneven as words, either form of SGD ends at over 1.25 times AdaGrad's loss": (
             lambda rows: all(

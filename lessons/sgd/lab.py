@@ -42,8 +42,8 @@ MEAN = Assignment(
         "the mean from step 500 on is the same at either rate, within a fifth": lambda rows: (
             max(column(rows, "held_out_loss", after=500)) < 1.2 * min(column(rows, "held_out_loss", after=500))
         ),
-        "at the smaller rate, the mean from the start includes the descent, and is worse": lambda rows: all(
-            ratio(rows, "held_out_loss", after=(0, 500), learning_rate=rate) > 1 for rate in (0.2,)
+        "at the smaller rate, the mean from the start includes the descent and is worse than that from step 500 on": (
+            lambda rows: all(ratio(rows, "held_out_loss", after=(0, 500), learning_rate=rate) > 1 for rate in (0.2,))
         ),
     },
 )

@@ -81,7 +81,7 @@ def speed_up(run):
         "popular features cause conflicts: at 3,200 features over ten times as many as without skew": lambda rows: (
             ratio(rows, "conflicts", features=3200, skew=(1.0, 0.0)) > 10
         ),
-        "where the closed form predicts conflicts in over 1 % of writes, the measured rate is within a quarter of it": (
+        "where the closed form predicts conflicts in over 1 % of writes, it is right within a quarter": (
             lambda rows: all(
                 abs(row["conflicts"] / row["closed form"] - 1) < 0.25 for row in rows if row["closed form"] > 0.01
             )
@@ -117,7 +117,7 @@ def conflicts_against_sparsity(run):
         "an addition is lost less than a fifth as often as a write conflicts": lambda rows: all(
             row["lost"] < row["conflicts"] / 5 for row in rows
         ),
-        "conflicts are within a fifth of their closed form": lambda rows: all(
+        "conflicts agree with their closed form within a fifth": lambda rows: all(
             abs(row["conflicts"] / row["conflicts, closed form"] - 1) < 0.2 for row in rows
         ),
         "with eight or more threads, 0.6 to 1 times as many additions are lost as the closed form says": (
@@ -161,13 +161,13 @@ SMALL, RATES = 0.25, (0.25, 1.0, 4.0)
 
 
 @figure(
-    "Does the model notice?",
+    "Does the model notice stale reads and lost additions?",
     source="a comparison of ours",
     claims={
         "on sparse rows, at a small rate, sixteen threads are at most 5 % behind one": lambda rows: (
             value(rows, "behind", samples="sparse, small rate", additions="plain") < 1.05
         ),
-        "at the best rate sixteen threads are at most 30 % behind, and with atomic additions at most 10 %": (
+        "at the best rate sixteen threads are at most 30 % behind one, and with atomic additions at most 10 %": (
             lambda rows: (
                 value(rows, "behind", samples="sparse, best rate", additions="plain") < 1.3
                 and value(rows, "behind", samples="sparse, best rate", additions="atomic") < 1.1
@@ -177,7 +177,9 @@ SMALL, RATES = 0.25, (0.25, 1.0, 4.0)
             lambda rows: ratio(rows, "behind", samples="dense, small rate", additions=("plain", "atomic")) > 1.05
         ),
     },
-    look=Look("samples", ("behind",), "additions", kind="bar", title="objective above its minimum, one thread: 1"),
+    look=Look(
+        "samples", ("behind",), "additions", kind="bar", title="objective above its minimum, relative to one thread"
+    ),
 )
 def nobody_notices(run):
     """Sixteen threads on 512 samples: how far above its minimum the objective ends, relative to one thread on the same
@@ -243,7 +245,7 @@ def lost_additions(run):
 
 
 @figure(
-    "What does gathering save?",
+    "How many writes are saved if a thread gathers several rows before it writes?",
     source="Sallinen, Satish, Smelyanskiy, Sury & Re, 2016; the closed form is elementary",
     claims={
         "measurements agree with the closed form within 6 %": lambda rows: all(
@@ -292,7 +294,10 @@ REPEATED = 2  # one run of 24 steps is judged at only seven of them, so its resu
         ),
     },
     look=Look(
-        "gathered", ("time", "samples"), log="x", title="until near the minimum, relative to one sample per write"
+        "gathered",
+        ("time", "samples"),
+        log="x",
+        title="time and samples until near the minimum, relative to one sample per write",
     ),
 )
 def samples_per_write(run):

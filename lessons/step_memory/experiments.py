@@ -77,7 +77,7 @@ BATCHES = 1, 4, 16, 64
         "activations other than scores take the same memory for every context": lambda rows: (
             max(rest(rows)) < 1.01 * min(rest(rows))
         ),
-        "from 32 to 512 tokens of context, activations grow to more than twice as much": lambda rows: (
+        "from 32 to 512 tokens of context, activations more than double": lambda rows: (
             ratio(rows, "activations", context=(512, 32)) > 2
         ),
         "with a context of 512, most of the activations are scores": lambda rows: (
@@ -144,7 +144,7 @@ def square_root(run):
 
 
 @figure(
-    "Into how many segments?",
+    "Into how many segments should layers be cut for recomputing?",
     source="Chen et al., 2016, section 4; our closed form (theory.recomputation)",
     claims={
         "with 16 to 32 segments a step holds less than 0.7 times as much as with 8, the root of 64": lambda rows: all(
@@ -185,17 +185,17 @@ def how_many_segments(run):
     "What do 16 bits save?",
     source="Micikevicius et al., ICLR 2018; Rajbhandari et al., SC 2020, section 3.1",
     claims={
-        "in bf16, weights, gradient and moments take an eighth more": lambda rows: all(
+        "in bf16, weights, gradient and moments take an eighth more memory than in float32": lambda rows: all(
             abs(row["states"] - 9 / 8) < 1e-6 for row in rows
         ),
-        "in bf16, activations take half as much": lambda rows: all(
+        "in bf16, activations take half as much memory as in float32": lambda rows: all(
             abs(row["activations"] - 1 / 2) < 0.01 for row in rows
         ),
         "the wider the layers, the more time bf16 saves": lambda rows: is_falling(column(rows, "time")),
-        "with a width of 128, a step in bf16 takes over 1.8 times as long": lambda rows: (
+        "with a width of 128, a step in bf16 takes over 1.8 times as long as in float32": lambda rows: (
             value(rows, "time", width=128) > 1.8
         ),
-        "with a width of 4,096, a step in bf16 takes less than three quarters as long": lambda rows: (
+        "with a width of 4,096, a step in bf16 takes less than three quarters as long as in float32": lambda rows: (
             value(rows, "time", width=4096) < 3 / 4
         ),
     },
@@ -238,11 +238,11 @@ STORED = {
         "at a rate of 0.0003, weights rounded to nearest end at over 1.3 times the loss of float32": lambda rows: (
             ratio(rows, "loss", rate=0.0003, weights=("bf16 only, to nearest", "float32")) > 1.3
         ),
-        "at rates up to 0.003, the loss with master weights is within a fiftieth of float32's": lambda rows: all(
+        "at rates up to 0.003, the loss with master weights is within 2 % of float32's": lambda rows: all(
             abs(ratio(rows, "loss", rate=rate, weights=("bf16, with master weights", "float32")) - 1) < 1 / 50
             for rate in RATES[:3]
         ),
-        "at rates up to 0.003, the loss with stochastic rounding is within a twentieth of float32's": lambda rows: all(
+        "at rates up to 0.003, the loss with stochastic rounding is within 5 % of float32's": lambda rows: all(
             abs(ratio(rows, "loss", rate=rate, weights=("bf16 only, stochastic", "float32")) - 1) < 1 / 20
             for rate in RATES[:3]
         ),

@@ -19,14 +19,14 @@ COMPUTE_AGAIN = Assignment(
     turn={"depth": (6, 30), "recompute_activations": ("none", "full")},
     note=("memory", "seconds", "held_out_loss"),
     claims={
-        "with 30 blocks, recomputing takes less than a third of the memory": lambda rows: (
+        "with 30 blocks, recomputing takes less than a third of the memory of keeping all activations": lambda rows: (
             ratio(rows, "memory", depth=30, recompute_activations=("full", "none")) < 1 / 3
         ),
-        "recomputing makes a step a tenth to a third longer": lambda rows: all(
+        "recomputing makes a step a tenth to a third longer than keeping all activations": lambda rows: all(
             1.1 < ratio(rows, "seconds", depth=depth, recompute_activations=("full", "none")) < 4 / 3
             for depth in (6, 30)
         ),
-        "recomputing ends with the same loss": lambda rows: all(
+        "recomputing ends with the same loss as keeping all activations": lambda rows: all(
             ratio(rows, "held_out_loss", depth=depth, recompute_activations=("full", "none")) == 1 for depth in (6, 30)
         ),
     },
@@ -45,10 +45,10 @@ FEWER_BITS = Assignment(
     turn={"precision": ("float32", "bf16", "fp16")},
     note=("memory", "seconds"),
     claims={
-        "in bf16 a step needs over a twentieth more memory": lambda rows: (
+        "in bf16 a step needs over a twentieth more memory than in float32": lambda rows: (
             ratio(rows, "memory", precision=("bf16", "float32")) > 1.05
         ),
-        "in bf16 a step needs over a twentieth less time": lambda rows: (
+        "in bf16 a step takes over a twentieth less time than in float32": lambda rows: (
             ratio(rows, "seconds", precision=("bf16", "float32")) < 0.95
         ),
         "in fp16 a step needs as much memory as in bf16": lambda rows: (
@@ -77,7 +77,7 @@ SMALL_STEPS = Assignment(
             - min(row["loss"] for row in rows if row["learning_rate"] == 0.01)
             < 0.03
         ),
-        "at a rate of 0.0003, stochastic rounding ends within a twentieth of the loss of master weights": lambda rows: (
+        "at a rate of 0.0003, stochastic rounding ends less than 5 % above the loss of master weights": lambda rows: (
             ratio(rows, "loss", learning_rate=0.0003, weight_storage=("stochastic", "float32")) < 1.05
         ),
     },

@@ -164,8 +164,8 @@ def _best(rows, cluster):
         "with one slow machine the best number of backups is exactly one": (
             lambda rows: _best(rows, "one slow machine") == 1
         ),
-        "one backup for one slow machine saves more than half the time": lambda rows: (
-            ratio(rows, "seconds", cluster="one slow machine", backups=(1, 0)) < 1 / 2
+        "with one slow machine, training with one backup takes less than half the time of training without": (
+            lambda rows: ratio(rows, "seconds", cluster="one slow machine", backups=(1, 0)) < 1 / 2
         ),
         "if any machine may be late now and then, a few backups are best": lambda rows: 1 <= _best(rows, "noisy") <= 4,
         "every backup adds steps to the training, and half of all machines are too many": lambda rows: all(
@@ -174,7 +174,7 @@ def _best(rows, cluster):
             for cluster in CLUSTERS
         ),
     },
-    look=Look("backups", ("seconds",), "cluster", title="seconds until the loss is a tenth"),
+    look=Look("backups", ("seconds",), "cluster", title="seconds until the loss is a tenth of what it was"),
 )
 def backups_against_the_tail(run):
     """16 machines on a noisy bowl, until the loss is a tenth of what it was; b of them are not waited for.
@@ -230,7 +230,7 @@ def _until(done, loss):
     "What do four backups among a hundred machines save?",
     source="Chen et al., 2016, whose best setting was 4 of 100",
     claims={
-        "four backups of a hundred save more than a third of the time to the loss": lambda rows: (
+        "four backups of a hundred save more than a third of the time to the target loss": lambda rows: (
             value(rows, "time to the loss", backups=4) < 2 / 3
         ),
         "a step gets shorter with each backup": lambda rows: is_falling(column(rows, "time of a step")),
@@ -271,7 +271,7 @@ def a_hundred_machines(run):
         "the loss falls and, from the second epoch on, the noise scale grows": lambda rows: (
             is_falling(column(rows, "loss")) and is_rising(column(rows, "noise scale")[1:])
         ),
-        "the noise scale grows to more than three times what it was": lambda rows: (
+        "the noise scale grows to more than three times its first value": lambda rows: (
             column(rows, "noise scale")[-1] > 3 * column(rows, "noise scale")[0]
         ),
         "the true gradient fades faster than its noise": lambda rows: (

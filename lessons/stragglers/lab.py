@@ -12,8 +12,14 @@ MORE_WORKERS = Assignment(
     note=("samples_per_second",),
     claims={
         "on quiet machines 32 workers do more than 20 times the work of one": lambda rows: _gain(rows, "none") > 20,
-        "in the cloud 32 workers do less, and with exponential times less than 10 times the work of one": lambda rows: (
-            _gain(rows, "none") > _gain(rows, "cloud") > _gain(rows, "noisy cloud") > 10 > _gain(rows, "exponential")
+        "32 workers do less in a cloud than on quiet machines, and under 10 times one's work with exponential times": (
+            lambda rows: (
+                _gain(rows, "none")
+                > _gain(rows, "cloud")
+                > _gain(rows, "noisy cloud")
+                > 10
+                > _gain(rows, "exponential")
+            )
         ),
     },
 )

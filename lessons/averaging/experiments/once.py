@@ -17,7 +17,7 @@ NOISY = {
     "Can models that were trained separately be averaged at the end?",
     source="Zinkevich, Weimer, Smola & Li, 2010",
     claims={
-        "the loss is within a sixth of what theory says, bias + variance / N": lambda rows: all(
+        "the loss differs by less than a sixth from the prediction of theory, bias + variance / N": lambda rows: all(
             abs(row["loss"] / row["theory"] - 1) < 1 / 6 for row in rows
         ),
         "ten workers remove most of the variance, and a hundred only a little more": lambda rows: (
@@ -93,8 +93,8 @@ def two_starts(run):
         "after 800 steps the mean has a lower loss than the two networks have on average": (
             lambda rows: _saved(rows, steps=800) > 0
         ),
-        "after 6,400 steps the mean lowers the loss by a smaller share than after 800": lambda rows: (
-            _saved(rows, steps=6400) < _saved(rows, steps=800)
+        "the mean lowers the loss of the two networks by a smaller share after 6,400 steps than after 800": (
+            lambda rows: _saved(rows, steps=6400) < _saved(rows, steps=800)
         ),
         "the networks move farther apart": lambda rows: is_rising(column(rows, "apart")),
     },

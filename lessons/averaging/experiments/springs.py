@@ -30,7 +30,7 @@ MEAN = {"AGN": {"algorithm": "agn"}}
             )
             > 2
         ),
-        "with a visit in every 16th or 64th step Downpour ends at over twice its loss with a visit in every step": (
+        "with visits 16 or 64 steps apart, Downpour's loss is over twice that with a visit in every step": (
             lambda rows: all(ratio(rows, "loss", method="Downpour", period=(period, 1)) > 2 for period in (16, 64))
         ),
         "from period 1 to 16, the factor by which Downpour's loss grows is over twice that of springs": (
@@ -85,13 +85,13 @@ def visiting(run, method, period, workers=4):
         "with eight workers spring and mean are about level": lambda rows: (
             2 / 3 < ratio(rows, "loss", method=("EASGD", "AGN"), workers=8) < 3 / 2
         ),
-        "with sixteen workers the mean is ahead, as its authors report": lambda rows: (
+        "with sixteen workers the mean is ahead of the spring, as the mean's authors report": lambda rows: (
             ratio(rows, "loss", method=("EASGD", "AGN"), workers=16) > 3 / 2
         ),
         "the mean ends at the same loss with any number of workers": lambda rows: (
             max(column(rows, "loss", method="AGN")) < 1.6 * min(column(rows, "loss", method="AGN"))
         ),
-        "springs with momentum (EAMSGD) are ahead of the mean with up to eight workers": lambda rows: all(
+        "with up to eight workers, springs with momentum (EAMSGD) are ahead of the mean": lambda rows: all(
             ratio(rows, "loss", method=("EAMSGD", "AGN"), workers=workers) < 3 / 4 for workers in (2, 4, 8)
         ),
         "with sixteen workers EAMSGD is level with the mean, or ahead": lambda rows: (

@@ -66,7 +66,7 @@ CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow m
         "in a noisy cloud averaging and visiting are about level": lambda rows: (
             abs(ratio(rows, "seconds", cluster="noisy cloud", method=("local SGD", "EASGD")) - 1) < 0.15
         ),
-        "one slow machine makes averaging take more than twice as long": lambda rows: (
+        "averaging takes more than twice as long with one slow machine as on quiet ones": lambda rows: (
             ratio(rows, "seconds", cluster=("one slow machine", "quiet"), method="local SGD") > 2
         ),
         "one slow machine hardly slows down the centre": lambda rows: (

@@ -69,7 +69,7 @@ FACTORS = (0.5, 1, 2)
     "How many samples does each strategy need, at its own best rate?",
     source="Zhang & Re (DimmWitted), PVLDB 7(12), 2014: statistical and hardware efficiency",
     claims={
-        "every rate is nearly the best: half or twice that rate saves under a tenth of the samples": lambda rows: all(
+        "every rate is nearly the best: half or twice the rate saves under a tenth of the samples": lambda rows: all(
             min(_others(rows, name)) > 0.9 * value(rows, "samples", strategy=name, factor=1) for name in TRIED
         ),
         "one machine needs less than half of the samples that eight need together": lambda rows: all(
@@ -77,10 +77,10 @@ FACTORS = (0.5, 1, 2)
             for name in TRIED
             if name != "one machine"
         ),
-        "stale gradients need less than 1.4 times as many samples as the sum, at an eighth of its rate": lambda rows: (
-            _against_sums(rows, "server") < 1.4 and 8 * RATES["server"] == RATES["doubling"]
+        "at an eighth of the sum's rate, stale gradients need less than 1.4 times as many samples as the sum": (
+            lambda rows: _against_sums(rows, "server") < 1.4 and 8 * RATES["server"] == RATES["doubling"]
         ),
-        "meeting every fourth step takes more samples than the sum, and every 16th over 1.2 times as many": (
+        "meeting every fourth step takes more samples than the sum, and every 16th over 1.2 times the sum's": (
             lambda rows: _against_sums(rows, "local SGD, 4") > 1 and _against_sums(rows, "local SGD, 16") > 1.2
         ),
     },
@@ -135,7 +135,7 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a whole message
         "meeting every 16 steps processes the most samples per second at every latency": lambda rows: all(
             _sps(rows, "local SGD, 16", us) >= max(_sps(rows, name, us) for name in TRIED) for us in LATENCIES
         ),
-        "the formula gives every time within a tenth": lambda rows: all(
+        "every time agrees with the formula within a tenth": lambda rows: all(
             abs(row["formula"] / row["ms"] - 1) < 0.1 for row in rows
         ),
     },

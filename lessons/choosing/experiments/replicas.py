@@ -105,7 +105,7 @@ SLICE = 8e6  # bytes
             for row in rows
             if row["model"] == "VGG-16" and row["nodes"] >= 32
         ),
-        "with early layers first, 512 nodes reach over 90 % of perfect scaling for ResNet-50, 80 % for VGG-16": (
+        "with early layers first, 512 nodes reach over 90 % of perfect scaling for ResNet-50, over 80 % for VGG-16": (
             lambda rows: (
                 value(rows, "early layers first", model="ResNet-50", nodes=512) > 0.9
                 and value(rows, "early layers first", model="VGG-16", nodes=512) > 0.8

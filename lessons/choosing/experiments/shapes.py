@@ -43,7 +43,7 @@ PARTS = {
             for kind in ("weights", "work")
         ),
     },
-    look=Look("part", ("weights", "work"), kind="bar", title="percent of the model's"),
+    look=Look("part", ("weights", "work"), kind="bar", title="percent of the model's total"),
 )
 def weights_and_work(run):
     """Percentages of the weights and multiplications in parts of three published models, counted from their shapes.
@@ -59,7 +59,7 @@ def weights_and_work(run):
 
 
 @figure(
-    "Which of them fit?",
+    "Which strategies fit in the memory of a GPU?",
     source="Rajbhandari et al., SC 2020; Korthikanti et al., MLSys 2023",
     claims={
         "if every rank has the whole model and its optimizer, the states alone do not fit": lambda rows: all(
@@ -67,14 +67,16 @@ def weights_and_work(run):
             for row in rows
             if row["strategy"] in ("one machine", "all-reduce", "overlapped", "local SGD")
         ),
-        "methods that divide the model among ranks fit": lambda rows: all(
+        "strategies that divide the model among ranks fit": lambda rows: all(
             row["states and activations"] < row["the device has"]
             for row in rows
             if row["strategy"] in ("1F1B", "tensor", "ZeRO-3")
         ),
-        "the fastest does not fit; the fastest that fits is the pipeline, if ZeRO-3 never prefetches": lambda rows: (
-            max(rows, key=lambda row: row["speed"])["strategy"] == "local SGD"
-            and max((r for r in rows if _fits(r)), key=lambda row: row["speed"])["strategy"] == "1F1B"
+        "the fastest strategy does not fit; the fastest that fits is the pipeline, if ZeRO-3 never prefetches": (
+            lambda rows: (
+                max(rows, key=lambda row: row["speed"])["strategy"] == "local SGD"
+                and max((r for r in rows if _fits(r)), key=lambda row: row["speed"])["strategy"] == "1F1B"
+            )
         ),
         "the pipeline is more than two fifths slower than the fastest": lambda rows: (
             ratio(rows, "speed", strategy=("1F1B", "local SGD")) < 0.6

@@ -23,13 +23,13 @@ TWO_HIDDEN = {"model": "mlp", "hidden": "64,64", "activation": "tanh"}
         "the best rate of eight modules is no larger than that of one": lambda rows: (
             _best(rows, 8)["rate"] <= _best(rows, 1)["rate"]
         ),
-        "at their best rates eight modules end at over 1.4 times the loss of one, above that of four": lambda rows: (
-            _best(rows, 8)["loss"] > max(1.4 * _best(rows, 1)["loss"], _best(rows, 4)["loss"])
+        "at their best rates eight modules end at over 1.4 times the loss of one, and at a higher loss than four": (
+            lambda rows: _best(rows, 8)["loss"] > max(1.4 * _best(rows, 1)["loss"], _best(rows, 4)["loss"])
         ),
         "at a rate of 0.05 four modules are as good as one, within a tenth": lambda rows: (
             abs(ratio(rows, "loss", modules=(4, 1), rate=0.05) - 1) < 0.1
         ),
-        "with four modules the rates on both sides of the best are worse, and with eight the two below the best are": (
+        "with four modules the rates next to the best one are worse, and with eight the two rates below the best": (
             lambda rows: min(TRIED[4]) < _best(rows, 4)["rate"] < max(TRIED[4]) and TRIED[8][1] < _best(rows, 8)["rate"]
         ),
     },

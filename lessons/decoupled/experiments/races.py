@@ -35,10 +35,10 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
         "frozen, with one module of four trained, also ends at no more than 1.5 times the loss of true errors": (
             lambda rows: _end(rows, "frozen") < 1.5 * _end(rows, "back-propagation")
         ),
-        "frozen ends at a lower loss than old errors and guesses, which train all four at one rate": lambda rows: (
-            _end(rows, "frozen") < min(_end(rows, "old errors"), _end(rows, "guesses"))
+        "frozen ends at a lower loss than old errors and guesses, which train all four modules at one rate": (
+            lambda rows: _end(rows, "frozen") < min(_end(rows, "old errors"), _end(rows, "guesses"))
         ),
-        "frozen takes its steps in under half the time of any other": lambda rows: all(
+        "frozen takes its steps in under half the time of any other method": lambda rows: all(
             _took(rows, "frozen") < 0.5 * _took(rows, method) for method in RACE if method != "frozen"
         ),
         "old errors end at a higher loss than true ones": lambda rows: (
@@ -109,7 +109,7 @@ RATES = {  # of the lower three modules and of the last, to try
             value(rows, "last", method="old errors, two rates")
             > 10 * value(rows, "rate", method="old errors, two rates")
         ),
-        "the rates next to the best one of frozen, and of old errors with one rate, are worse on both sides": (
+        "for frozen, and for old errors with one rate, the rates on both sides of the best one are worse": (
             lambda rows: all(
                 min(RATES[name])[1] < value(rows, "last", method=name) < max(RATES[name])[1]
                 for name in ("frozen", "old errors, one rate")

@@ -84,13 +84,15 @@ SEATS = {"two halves": (*range(0, 16, 2), *range(1, 16, 2)), "in turn": tuple(ra
         "the mean settles at the fixed point that the mixing matrix predicts": lambda rows: all(
             abs(row["settled"] - row["formula"]) < 1e-3 for row in rows
         ),
-        "with the kinds in two halves, the ring ends over 7 times as far off as the complete graph": lambda rows: (
-            off(rows, graph="ring", seats="two halves") > 7 * off(rows, graph="complete", seats="two halves")
+        "with each kind of data in one half, the ring settles over 7 times as far off as the complete graph": (
+            lambda rows: (
+                off(rows, graph="ring", seats="two halves") > 7 * off(rows, graph="complete", seats="two halves")
+            )
         ),
         "the star settles within 5 % of where the ring does, though its gap is larger": lambda rows: (
             abs(ratio(rows, "settled", graph=("star", "ring"), seats="two halves") - 1) < 0.05
         ),
-        "with the two kinds alternating, the ring settles closest of all to the optimum": lambda rows: (
+        "with the two kinds of data alternating, the ring settles closest of all to the optimum": lambda rows: (
             off(rows, graph="ring", seats="in turn")
             == min(off(rows, graph=row["graph"], seats=row["seats"]) for row in rows)
         ),

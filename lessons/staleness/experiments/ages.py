@@ -60,7 +60,9 @@ def ages(run):
             for n in (4, 16)
         ),
     },
-    look=Look("times", ("mean", "oldest"), "workers+slowest", kind="bar", log="y", title="updates in between"),
+    look=Look(
+        "times", ("mean", "oldest"), "workers+slowest", kind="bar", log="y", title="age of a gradient, in updates"
+    ),
 )
 def how_old(run):
     """Asynchronous SGD in a bowl; the server counts the updates between a worker's fetch and its push.

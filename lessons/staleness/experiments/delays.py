@@ -91,7 +91,7 @@ def critical_delay(run):
         "at the same mean, the more the times vary, the higher the critical rate": lambda rows: all(
             is_rising(column(rows, "critical rate", workers=n)) for n in (4, 16)
         ),
-        "exponential times tolerate over twice the rate of a round robin with 4 workers, 3 times with 16": (
+        "exponential times tolerate over twice the rate of a round robin with 4 workers, over 3 times with 16": (
             lambda rows: (
                 ratio(rows, "critical rate", times=("exponential", "all alike"), workers=4) > 2
                 and ratio(rows, "critical rate", times=("exponential", "all alike"), workers=16) > 3

@@ -28,7 +28,7 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
         "with too small a rate Adagrad is ahead of SGD": lambda rows: all(
             ratio(rows, "loss", update=("adagrad", "sgd"), rate=0.01, warm=warm) < 0.95 for warm in (0, 128)
         ),
-        "at too large a rate, after a warm start, Adagrad ends below the loss of guessing, SGD above half of it": (
+        "at too large a rate, after a warm start, SGD ends above half the loss of guessing, Adagrad below all of it": (
             lambda rows: (
                 value(rows, "loss", update="adagrad", rate=0.16, warm=128) < GUESSING
                 and value(rows, "loss", update="sgd", rate=0.16, warm=128) > GUESSING / 2
@@ -56,9 +56,11 @@ def warm_adagrad(run):
     "What should a worker that has taken several steps by itself commit?",
     source="Hermans, Spanakis & Moeckel, 2017; Hermans, 2017, chapters 3 and 4",
     claims={
-        "four workers can commit the sum after every step, sixteen cannot after several steps": lambda rows: (
-            value(rows, "Downpour: the sum", workers=4, period=1) < LEARNED
-            and min(column(rows, "Downpour: the sum", workers=16)[1:]) > 3 * LEARNED
+        "four workers can commit the sum after every step, sixteen cannot commit the sum of several steps": (
+            lambda rows: (
+                value(rows, "Downpour: the sum", workers=4, period=1) < LEARNED
+                and min(column(rows, "Downpour: the sum", workers=16)[1:]) > 3 * LEARNED
+            )
         ),
         "four workers cannot commit the sum of many steps": lambda rows: (
             value(rows, "Downpour: the sum", workers=4, period=16) > GUESSING / 2

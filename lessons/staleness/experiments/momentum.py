@@ -11,7 +11,7 @@ from lessons.staleness.experiments import BOWL, TIMES, end_loss, slow
     "Does asynchrony beget momentum?",
     source="Mitliagkas, Zhang, Hadjis & Ré, 2016, theorem 3",
     claims={
-        "with exponential times the mean path is that of a momentum 1 - 1/N": lambda rows: all(
+        "with exponential times the mean path is that of a momentum of 1 - 1/N": lambda rows: all(
             abs(row["momentum"] - (1 - 1 / row["workers"])) < 0.03 for row in rows if row["times"] == "exponential"
         ),
         "with exponential times the rate of the mean path is about lr/N": lambda rows: all(
@@ -65,18 +65,18 @@ MOMENTA = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
     "How much momentum should a server add?",
     source="Mitliagkas, Zhang, Hadjis & Ré, 2016",
     claims={
-        "the more workers, the less momentum: most for one, less for two, hardly any or negative for eight": (
+        "the more workers, the smaller the best momentum to add: for eight workers it is below 0.1": (
             lambda rows: (
                 _favourite(rows, 1)["added"] > _favourite(rows, 2)["added"] > _favourite(rows, 8)["added"] < 0.1
             )
         ),
-        "one worker gets less than half as far without momentum as with its best": lambda rows: (
+        "one worker gets less than half as far without momentum as with its best momentum": lambda rows: (
             value(rows, "progress", workers=1, added=0.0) < 0.5 * _favourite(rows, 1)["progress"]
         ),
         "eight workers need none added: a total of 0.8, just below asynchrony's 7/8, is nearly as good as the best": (
             lambda rows: value(rows, "progress", workers=8, **{"in all": 0.8}) > 0.8 * _favourite(rows, 8)["progress"]
         ),
-        "a total momentum of 0.6, including asynchrony's, gets any number of workers two thirds as far as their best": (
+        "a total momentum of 0.6, asynchrony's included, gets any number of workers over 2/3 as far as the best": (
             lambda rows: all(
                 value(rows, "progress", workers=n, **{"in all": 0.6}) > 2 / 3 * _favourite(rows, n)["progress"]
                 for n in (1, 2, 4, 8)

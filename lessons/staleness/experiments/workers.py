@@ -16,8 +16,8 @@ from lessons.staleness.experiments import DIGITS, GUESSING, LEARNED, NOTHING, en
         "N machines that never wait do the work of N, within a tenth": lambda rows: all(
             abs(row["speed-up"] / row["workers"] - 1) < 0.1 for row in rows if row["method"] == "asynchronous"
         ),
-        "with as many gradients each, at the same rate, workers that never wait learn far more": lambda rows: (
-            ratio(rows, "loss", method=("asynchronous", "synchronous"), workers=32) < 1 / 5
+        "with the same number of gradients per worker, at the same rate, workers that never wait learn far more": (
+            lambda rows: ratio(rows, "loss", method=("asynchronous", "synchronous"), workers=32) < 1 / 5
         ),
     },
     look=Look("workers", ("speed-up",), "method", title="times as fast as one machine"),
@@ -90,7 +90,9 @@ def too_many_workers(run):
         ),
         "the loss keeps falling": lambda rows: all(row["loss in the end"] < 0.9 * row["loss then"] for row in rows),
     },
-    look=Look("workers", ("kept",), "method", kind="bar", title="updates a second, as a fraction of those before"),
+    look=Look(
+        "workers", ("kept",), "method", kind="bar", title="updates per second after the worker dies, relative to before"
+    ),
 )
 def lost_worker(run):
     """Digits; worker 2 is lost halfway. kept: updates per second after that, as a fraction of those before."""
