@@ -76,8 +76,8 @@ UNLIKE = Assignment(
     turn={"period": (1, 50)},
     note=("loss", "held_out_loss"),
     claims={
-        "with rare meetings the workers' own loss is lower, but the loss of their mean is higher": lambda rows: (
-            rows[1]["loss"] < rows[0]["loss"] and rows[1]["held_out_loss"] > 100 * rows[0]["held_out_loss"]
+        "with rare meetings the workers' own loss is lower than with frequent ones, but that of their mean is higher": (
+            lambda rows: rows[1]["loss"] < rows[0]["loss"] and rows[1]["held_out_loss"] > 100 * rows[0]["held_out_loss"]
         )
     },
 )

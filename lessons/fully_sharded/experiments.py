@@ -151,7 +151,7 @@ def half_as_much_again(run):
         "with all seven ahead, a step takes over a twentieth longer than with one": lambda rows: all(
             ratio(rows, "step", tokens=tokens, prefetch=(7, 1)) > 1.05 for tokens in AHEAD_TOKENS
         ),
-        "each further layer takes more memory": lambda rows: all(
+        "each further layer ahead takes more memory": lambda rows: all(
             is_rising(column(rows, "kB", tokens=tokens)) for tokens in AHEAD_TOKENS
         ),
         "the closed form is right within 2 %": lambda rows: all(

@@ -178,7 +178,7 @@ STATES = slice(0, HELD.index("activations"))
         "ranks that share sequences hold as many states as replicas": lambda rows: (
             ratio(rows, "states", split=("sequences", "samples")) == 1
         ),
-        "replicas that divide experts hold under a quarter of the states, and send under a sixth of the bytes": (
+        "replicas that divide experts hold under 1/4 of other replicas' states, and send under 1/6 of their bytes": (
             lambda rows: (
                 ratio(rows, "states", split=("samples and experts", "samples")) < 1 / 4
                 and ratio(rows, "MB", split=("samples and experts", "samples")) < 1 / 6
@@ -249,7 +249,7 @@ def cut_step(run, data: int, tensor: int, stages: int):
         "each layout with at most four ranks per matrix takes less time than any with eight": lambda rows: (
             max(row["ms"] for row in rows if row["tensor"] <= 4) < min(column(rows, "ms", tensor=8))
         ),
-        "the fastest has four stages in each node, and replicas of them in the others": lambda rows: (
+        "the fastest layout has four stages in each node, and replicas of them in the other nodes": lambda rows: (
             [min(rows, key=lambda row: row["ms"])[name] for name in ("tensor", "stages", "replicas")] == [1, 4, 4]
         ),
         "plain replicas take less than an eighth longer than the fastest": lambda rows: (

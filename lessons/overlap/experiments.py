@@ -232,7 +232,7 @@ def slice_size(run):
         "with a delay, a step takes as long as computing or the all-reduce, whichever is longer": lambda rows: all(
             0.98 < row["delay 1"] / max(row["compute"], row["sum"]) < 1.06 for row in rows
         ),
-        "a longer delay gains nothing more": lambda rows: all(
+        "a delay of two steps gains no more than a delay of one": lambda rows: all(
             abs(row["delay 2"] / row["delay 1"] - 1) < 0.01 for row in rows
         ),
     },
@@ -527,7 +527,7 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
                 for row in rows
             )
         ),
-        "the hybrid never sends more than either": lambda rows: all(
+        "the hybrid never sends more than splitting alone or replicating alone": lambda rows: all(
             row["hybrid"] <= min(row["split"], row["replicated"]) * (1 + 1e-9) for row in rows
         ),
         "where splitting sends as much as replicating, the hybrid sends about a quarter of that": lambda rows: (
@@ -538,7 +538,7 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
         "with four times the batch, the best number of replicas doubles": lambda rows: (
             column(rows, "replicas") == [2.0**n for n in range(len(rows))]
         ),
-        "no other number of replicas sends less": lambda rows: all(
+        "no number of replicas sends less than the hybrid's": lambda rows: all(
             row["hybrid"] <= MB * traffic.hybrid(other, MANY, row["batch of all"], WIDTH) * (1 + 1e-9)
             for row in rows
             for other in divisors(MANY)

@@ -154,7 +154,7 @@ NETS = {"smooth": RESIDUAL, "ReLU": PLAIN}
         ),
         "an update is never the gradient at the newest weights": lambda rows: all(row[PLACES[2]] > 0.5 for row in rows),
     },
-    look=Look("weights", PLACES, kind="bar", title="distance of an update from the gradient"),
+    look=Look("weights", PLACES, kind="bar", title="distance of an update from the gradient at these weights"),
 )
 def whose_gradient(run):
     """Digits, eight dense layers with ReLU in four stages, without momentum; the mean of mini-batches 24 to 27.
@@ -466,7 +466,7 @@ def _faster(rows, **where):
         "with a momentum of 0.9 for all, GPipe is more than 1.3 times as fast as stashing": lambda rows: (
             _faster(rows, momentum=0.9) > 1.3
         ),
-        "stashing needs no momentum, which its delay supplies: without, it is at most a tenth slower than with 0.9": (
+        "stashing needs no momentum, which its delay supplies: with 0 it is at most a tenth slower than with 0.9": (
             lambda rows: (
                 _best(rows, "stash", momentum=0.0)["seconds"] < 1.1 * _best(rows, "stash", momentum=0.9)["seconds"]
             )

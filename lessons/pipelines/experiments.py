@@ -182,11 +182,11 @@ FAT = "64,64,64,64,64,128,128,64,64,64,64"  # twelve layers; the seventh is a qu
     "What do uneven stages cost, and what did the authors measure?",
     source="Huang et al., 2019, table 2 (32 micro-batches; 1 is two accelerators without micro-batches)",
     claims={
-        "equal stages come within a tenth of K M / (M + K - 1)": lambda rows: all(
+        "the speed of equal stages is at most a tenth below K M / (M + K - 1)": lambda rows: all(
             0.9 < row["alike"] / row["K M / (M+K-1)"] <= 1.01 for row in rows
         ),
-        "the paper's Transformer, whose layers are all the same, comes within a tenth of that formula": lambda rows: (
-            all(0.9 < row["Transformer"] / row["K M / (M+K-1)"] < 1 for row in rows)
+        "the paper's Transformer, whose layers are all the same, is at most a tenth below K M / (M + K - 1)": (
+            lambda rows: all(0.9 < row["Transformer"] / row["K M / (M+K-1)"] < 1 for row in rows)
         ),
         "if one layer is a quarter of the work, eight machines are worth less than four": lambda rows: (
             value(rows, "one fat layer", machines=8) < 4

@@ -245,7 +245,7 @@ def mean_of(rate, models):
         "the larger the rate, the farther from the optimum the last model ends": lambda rows: is_rising(
             column(rows, "loss", ships="last model")
         ),
-        "at every rate the mean of all models since step 500 has under a tenth of the last one's loss": lambda rows: (
+        "at every rate the mean of all models since step 500 has under a tenth of the last model's loss": lambda rows: (
             all(
                 mean < last / 10
                 for mean, last in zip(

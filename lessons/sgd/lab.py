@@ -39,7 +39,7 @@ MEAN = Assignment(
     turn={"learning_rate": (0.2, 0.4), "after": (0, 500)},
     note=("held_out_loss",),
     claims={
-        "the mean from step 500 on is the same at either rate, within a fifth": lambda rows: (
+        "the loss of the mean from step 500 on is the same at either rate, within a fifth": lambda rows: (
             max(column(rows, "held_out_loss", after=500)) < 1.2 * min(column(rows, "held_out_loss", after=500))
         ),
         "at the smaller rate, the mean from the start includes the descent and is worse than that from step 500 on": (

@@ -110,7 +110,7 @@ def waiting_for_everybody(run):
         "one backup among 25 workers cuts the step by more than a fifth": lambda rows: (
             ratio(rows, "step", backups=(1, 0)) < 0.8
         ),
-        "each further backup saves less": lambda rows: (
+        "each further backup saves less than the one before": lambda rows: (
             np.diff(np.diff(column(rows, "step")) / np.diff(column(rows, "backups"))) > 0
         ).all(),
         "the step is as long as theory predicts if stragglers finish what they began": lambda rows: all(

@@ -70,8 +70,10 @@ CONSENSUS = {WHOLE: (1.0,), LARGEST: (0.4, 0.7, 1.0), DIFFERENCE: (0.2, 0.3, 0.4
                 2 * value(rows, "apart", sent=LARGEST, steps=100) > value(rows, "apart", sent=LARGEST, steps=60)
             )
         ),
-        "if the model's largest numbers are sent, 100 steps leave over a fiftieth of the distance": lambda rows: (
-            value(rows, "apart", sent=LARGEST, steps=100) > value(rows, "apart", sent=LARGEST, steps=0) / 50
+        "if the model's largest numbers are sent, 100 steps leave over a fiftieth of the initial distance": (
+            lambda rows: (
+                value(rows, "apart", sent=LARGEST, steps=100) > value(rows, "apart", sent=LARGEST, steps=0) / 50
+            )
         ),
         "if the largest differences are sent, every 20 steps more than halve the distance": lambda rows: all(
             2 * after < before for before, after in pairwise(column(rows, "apart", sent=DIFFERENCE))

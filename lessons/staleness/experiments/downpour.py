@@ -28,7 +28,7 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
         "with too small a rate Adagrad is ahead of SGD": lambda rows: all(
             ratio(rows, "loss", update=("adagrad", "sgd"), rate=0.01, warm=warm) < 0.95 for warm in (0, 128)
         ),
-        "at too large a rate, after a warm start, SGD ends above half the loss of guessing, Adagrad below all of it": (
+        "at too large a rate, after a warm start, Adagrad ends below the loss of guessing, SGD above half that loss": (
             lambda rows: (
                 value(rows, "loss", update="adagrad", rate=0.16, warm=128) < GUESSING
                 and value(rows, "loss", update="sgd", rate=0.16, warm=128) > GUESSING / 2
