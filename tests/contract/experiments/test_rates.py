@@ -186,6 +186,13 @@ def test_of_parts_that_end_as_low_as_each_other_the_largest_is_taken(monkeypatch
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("part", tables.table())
+def test_each_part_of_the_table_has_a_line_for_every_algorithm_that_can_train_there(part):
+    workload, _, model = part.partition("-")
+    trainable = {name for name in algorithms.names() if rate_table.experiment_of(name, workload, model)}
+    assert trainable == set(tables.table()[part])
+
+
 def test_algorithms_that_compute_the_same_are_one_search():
     names = ["sgd", "gpipe", "zb_h1", "pipedream"]
     begun = {name: rate_table._begin((name, "digits", "residual")) for name in names}
