@@ -74,6 +74,7 @@ class Coach {
     this.leave();
     this.wanted = wanted;
     this.step = 0;
+    this.lay = "";
     this.until = performance.now() + PATIENCE;
     this.onMove();
     this.looks = setInterval(this.onMove, LOOK);
@@ -131,9 +132,24 @@ class Coach {
     if (!this.bubble && ((this.acted && !this.wanted) || (!box && performance.now() > this.until))) return this.leave();
     if (box && !this.bubble && this.wanted) this.bring(box);
     const seen = box && box.bottom > HEADER && box.top < innerHeight;
-    if (seen && !this.bubble) this.open();
-    if (this.bubble) this.bubble.hidden = this.ring.hidden = !seen;
+    if (seen && !this.bubble && (this.wanted || this.rests(box))) this.open();
+    if (!this.bubble) return;
+    this.bubble.hidden = this.ring.hidden = !seen;
     if (seen) this.place(box);
+  }
+
+  // True if the part, and what the bubble should not cover, are where the last look found them: on a page that is still
+  // being drawn, the bubble would jump with them.
+  rests(box) {
+    const last = this.lay;
+    this.lay = JSON.stringify([box, ...this.neighbours()]);
+    return this.lay === last;
+  }
+
+  // The rectangles of what the run has learned and of the cards.
+  neighbours() {
+    const these = [this.timeline()?.querySelector(".learned"), document.querySelector(".st-key-cards")];
+    return these.map((one) => one?.getBoundingClientRect()).filter((one) => one?.width);
   }
 
   open() {
@@ -191,8 +207,7 @@ class Coach {
     const left = inside(lanes.left - NAMES, innerWidth - wide - 12);
     const tops = (innerWidth < PHONE ? [foot, above] : [below, foot, above]).concat(box.bottom + GAP, box.top - GAP - high).map((top) => inside(top, foot));
     const hides = (top, of) => left < of.right && left + wide > of.left && top < of.bottom && top + high > of.top;
-    const rest = innerWidth < PHONE ? [] : [this.timeline()?.querySelector(".learned"), document.querySelector(".st-key-cards")];
-    const others = rest.map((one) => one?.getBoundingClientRect()).filter((one) => one?.width);
+    const others = innerWidth < PHONE ? [] : this.neighbours();
     const top = tops.find((one) => ![box, lanes, ...others].some((of) => hides(one, of))) ?? tops.find((one) => !hides(one, box) && !hides(one, lanes)) ?? tops.find((one) => !hides(one, box)) ?? foot;
     Object.assign(this.bubble.style, { left: `${left}px`, top: `${top}px` });
   }

@@ -8,7 +8,7 @@ import streamlit as st
 from app.charts import Shown, pictures
 from app.comparison import in_words, reference
 from app.guide import ask, coach, deck
-from app.session import pins, session
+from app.session import session
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.wording.rank_names import training_role
@@ -109,7 +109,7 @@ def _before(run: Run, folder: str) -> Shown | None:
     """Return the previous run if the words above the lanes compare `run` with it; None if a card or a question makes
     the comparison.
     """
-    before = reference.before(run.experiment, [Path(folder).name, *pins.names()])
+    before = reference.before(run.experiment, [Path(folder).name])  # pinned or not
     if before is None or deck.is_answer(run) or ask.is_beside_the_question(before.run.experiment, run.experiment):
         return None
     return before

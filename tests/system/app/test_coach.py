@@ -15,6 +15,16 @@ LANES = """() => {
   document.body.append(lanes);
 }"""
 
+MOVING = """() => {
+  const { style } = document.querySelector(".stage");
+  let moves = 0;
+  style.position = "relative";
+  const timer = setInterval(() => {
+    style.top = `${++moves}px`;
+    if (moves === 100) clearInterval(timer);
+  }, 100);
+}"""
+
 pytestmark = NEEDED
 
 
@@ -73,6 +83,20 @@ def test_a_tour_that_nobody_asked_for_stays_away_once_the_reader_has_acted(brows
 
 def test_a_tour_that_was_asked_for_comes_whatever_the_reader_did_meanwhile(browser):
     assert toured(browser, acts=True, asked=1)
+
+
+def test_a_tour_that_nobody_asked_for_waits_until_its_part_has_stopped_moving(browser):
+    page = browser.new_page()
+    page.clock.install()
+    page.set_content("")
+    page.evaluate(LANES)
+    page.evaluate(MOVING)
+    mounted(page)
+    page.clock.run_for(5000)
+    assert page.locator(".coach").count() == 0
+    page.clock.run_for(10_000)
+    assert page.locator(".coach").count() == 1
+    page.close()
 
 
 @pytest.mark.slow

@@ -988,6 +988,15 @@ def test_what_has_changed_since_the_previous_run_stands_over_the_lanes_too(page,
     assert not any(one.value.startswith("Compared with") for one in opened.run().markdown)
 
 
+def test_the_first_screen_compares_with_the_previous_run_whether_or_not_it_is_pinned(page, stored):
+    before = stored(Experiment())
+    stored(Experiment(slow="3:4"))
+    opened = page(f"welcome=true&slow=3:4&pin={before.name}")
+    opened.session_state["before"] = str(before)
+    (told,) = [one.value for one in opened.run().markdown if one.value.startswith("Compared with the previous run")]
+    assert "**worker 3 four times slower**" in told
+
+
 def test_the_first_screen_says_over_the_lanes_why_a_run_diverged(page, stored):
     before = stored(Experiment(algorithm="easgd"))
     stored(Experiment.from_query("algorithm=easgd&pull=2"), status="diverged", error="the loss became nan")
