@@ -247,7 +247,7 @@ MODEL = 1 << 20  # bytes
         ("one server", "as many servers", "everybody serves", "all at once", "ring"),
         theory=("one server, formula", "as many servers, formula", "everybody serves, formula"),
         log="xy",
-        title="milliseconds for 1 MiB",
+        title="milliseconds to sum 1 MiB",
     ),
 )
 def servers(run):

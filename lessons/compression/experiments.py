@@ -221,7 +221,7 @@ def latency_floor(run):
 
 
 @figure(
-    "Which threshold is right?",
+    "Which threshold should a number exceed to be sent?",
     source="Strom, 2015",
     claims={
         "a larger threshold sends less": lambda rows: (

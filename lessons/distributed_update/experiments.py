@@ -33,7 +33,7 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
         "ranks",
         ("gradient", "update, everybody", "update, owners", "step, everybody", "step, owners"),
         log="xy",
-        title="milliseconds",
+        title="milliseconds of a step",
     ),
 )
 def who_updates(run):

@@ -100,7 +100,7 @@ METHODS = {
 
 
 @figure(
-    "How much longer does a step take with 1.5 times the bytes?",
+    "How much longer does a step take if shards send 1.5 times the bytes of replicas?",
     source="Zhao et al., VLDB 2023, section 3.3",
     claims={
         "the sharded ranks send 1.5 times as many bytes as replicas": lambda rows: all(

@@ -128,7 +128,7 @@ WAYS = {"matrices": "tensor", "stages": "pipeline", "sequences": "context"}
             )
         ),
     },
-    look=Look("GPUs", ("longer",), "split", log="x", title="longer step, %"),
+    look=Look("GPUs", ("longer",), "split", log="x", title="how much longer a step is, %"),
 )  # fmt: skip
 def what_a_way_costs(run):
     """Llama 3 8B on 64 H100, if each copy is split over `GPUs` of them in one way; 512 sequences of 8,192 tokens in a
@@ -172,7 +172,7 @@ STATES = slice(0, HELD.index("activations"))
 
 
 @figure(
-    "What do five ways divide, if every message is sent?",
+    "What do five ways to split a model divide, if every message is sent?",
     source="Grattafiori et al., 2024, section 3.3.2",
     claims={
         "ranks that share sequences hold as many states as replicas": lambda rows: (
@@ -193,7 +193,7 @@ STATES = slice(0, HELD.index("activations"))
                 and ratio(rows, "activations", split=("matrices", "samples")) > 2.5
             )
         ),
-        "with two or four ranks in each way except layers, the fullest rank holds the least": lambda rows: (
+        "if all but the layers are split, over two or four ranks each, the fullest rank holds the least": lambda rows: (
             min(rows, key=lambda row: row["in all"])["split"] == "all but layers"
         ),
     },
@@ -394,7 +394,9 @@ FILLED = {"under 60": (0.0, 0.6), "60 to 85": (0.6, 0.85), "85 to 93": (0.85, 0.
             )
         ),
     },
-    look=Look("filled", ("half within", "nine of ten within"), kind="bar", title="error of tokens per second, %"),
+    look=Look(
+        "filled", ("half within", "nine of ten within"), kind="bar", title="error of the predicted tokens per second, %"
+    ),
 )  # fmt: skip
 def published_runs(run):
     """144 published runs, by how much of a GPU's memory they fill according to the planner, %. `too fast`: the share of
@@ -429,7 +431,9 @@ def published_runs(run):
             )
         ),
     },
-    look=Look("by", ("half within", "nine of ten within"), kind="bar", title="error of tokens per second, %"),
+    look=Look(
+        "by", ("half within", "nine of ten within"), kind="bar", title="error of the predicted tokens per second, %"
+    ),
 )
 def against_guesses(run):
     """The same 144 runs. Each model is predicted from what is known of the others: by formulas whose constants were

@@ -260,7 +260,7 @@ def delay_gain(run):
 
 
 @figure(
-    "What does a delay cost?",
+    "What does a delay of gradients cost?",
     source="the stability of z^(k+1) = z^k - lr h; Daily et al., OpenReview rkFd2P5gl",
     claims={
         "at a delay of k the largest stable rate is 2 sin(pi / (4 k + 2)) over the curvature": lambda rows: all(

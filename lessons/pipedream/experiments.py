@@ -140,7 +140,7 @@ NETS = {"smooth": RESIDUAL, "ReLU": PLAIN}
 
 
 @figure(
-    "Whose gradient is an update?",
+    "At which weights is an update a gradient?",
     source="Harlap et al., 2018, section 3.4, on which weights a mini-batch meets; the measurement is ours",
     claims={
         "without a stash, an update is not the gradient at any of the three weights": lambda rows: all(

@@ -223,7 +223,7 @@ PLAIN = {"model": "mlp", "hidden": ",".join(["48"] * 7), "activation": "tanh"}  
 
 
 @figure(
-    "Whose gradient is an update?",
+    "At which weights is an update a gradient?",
     source="Pétrowski, Dreyfus & Girault, 1993, for the order; the measurement is ours",
     claims={
         "with one stage an update is the gradient at the weights it met": lambda rows: (

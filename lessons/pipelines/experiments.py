@@ -279,7 +279,7 @@ def memory(run):
 
 
 @figure(
-    "How large a model fits?",
+    "How large a model fits in the memory of several machines?",
     source="Huang et al., 2019, table 1, in miniature",
     claims={
         "on one machine, recomputation makes room for three times the layers": lambda rows: (
@@ -443,7 +443,7 @@ TABLE_5 = """
 
 
 @figure(
-    "Can a published table be computed?",
+    "Can a published table of bubbles be computed?",
     source="Qi et al., 2024, tables 5 and 9",
     claims={
         "all 44 bubbles agree with the paper's in all four digits": lambda rows: (
@@ -458,7 +458,7 @@ TABLE_5 = """
             for case in column(rows, "case", schedule="1F1B")
         ),
     },
-    look=Look("paper", ("bubble",), "schedule", theory=("paper",), title="bubble, share of the span"),
+    look=Look("paper", ("bubble",), "schedule", theory=("paper",), title="bubble, as a share of the span"),
 )
 def published_table(run):
     """Language models of 1.5 to 28.3 billion parameters on 8 to 32 GPUs; case: model, stages, micro-batches.

@@ -45,7 +45,14 @@ def per_second(done):
             abs(row["speed-up"] / row["at most"] - 1) < 0.2 for row in rows
         ),
     },
-    look=Look("threads", ("speed-up",), "lock", theory=("at most",), log="xy", title="speed-up, in samples a second"),
+    look=Look(
+        "threads",
+        ("speed-up",),
+        "lock",
+        theory=("at most",),
+        log="xy",
+        title="samples per second, relative to one thread",
+    ),
 )
 def speed_up(run):
     """Rows with eight of 2,000 features, the same number of samples for 1 to 16 threads: once with a lock that a thread

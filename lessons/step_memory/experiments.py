@@ -29,7 +29,7 @@ def peaks(done):
 
 
 @figure(
-    "What does a step hold?",
+    "What does a training step hold in memory?",
     source="Rajbhandari et al., SC 2020, section 3",
     claims={
         "weights, gradient and moments are 16 bytes for each weight, whatever the batch": lambda rows: all(

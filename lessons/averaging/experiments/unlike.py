@@ -171,7 +171,7 @@ def ten_meetings(run):
 
 
 @figure(
-    "Does the correction help if the workers' data are alike?",
+    "Does SCAFFOLD's correction help if the workers' data are alike?",
     source="Karimireddy et al., 2020; that it does not help here is our own finding",
     claims={
         "with each method at its own best rate, the correction lowers the loss by less than 15 %": lambda rows: (
