@@ -9,7 +9,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-WORDS = "compiling kernels on first use"
+WORDS = "compiling kernels, once on this machine; this can take a minute"
 
 _depth, _began, _spent = 0, 0.0, 0.0  # nested: the kernels that a kernel calls are compiled during its own compilation
 _heard: list[Callable[[], None]] = []

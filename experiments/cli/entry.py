@@ -42,7 +42,7 @@ def run_group(group: click.Group, args: Sequence[str] | None, program: str) -> i
 
 def _compiling() -> Callable[[], None]:
     """Return a function that reports, once and only on a launcher's first rank, that kernels are being compiled."""
-    left = iter([f"{compiling.WORDS}; later runs reuse them"] if _speaks() else [])
+    left = iter([compiling.WORDS] if _speaks() else [])
 
     def tell() -> None:
         if compiling.seconds() > WORTH:

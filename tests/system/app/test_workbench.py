@@ -33,6 +33,7 @@ from tests.quotes import quote
 from tests.tiers import slow_except
 
 ROOT = Path(__file__).resolve().parents[3]
+COMPILING = "Compiling kernels, once on this machine; this can take a minute."
 
 
 @pytest.fixture
@@ -769,7 +770,7 @@ def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
 
 def test_a_run_that_waits_for_the_compiler_says_so(page, pool):
     pool(JobState("running", phase=compiling.WORDS))
-    assert page("seed=1031").get("progress")[0].proto.text == "Compiling kernels on first use."
+    assert page("seed=1031").get("progress")[0].proto.text == COMPILING
 
 
 def test_the_first_screen_says_where_its_lanes_will_be_that_it_waits_for_the_compiler(page, pool):
@@ -779,7 +780,7 @@ def test_the_first_screen_says_where_its_lanes_will_be_that_it_waits_for_the_com
     ]
     places = [n for n, one in enumerate(told) if one.type == "progress"]
     titles = [n for n, one in enumerate(told) if one.type == "markdown" and one.value.startswith("# ")]
-    assert [told[n].proto.text for n in places] == ["Compiling kernels on first use.", "In progress."]  # not said twice
+    assert [told[n].proto.text for n in places] == [COMPILING, "In progress."]  # not said twice
     assert titles[0] < places[0] < titles[1] < places[1]  # of the first screen, and of the run
 
 
@@ -1011,7 +1012,7 @@ def test_while_a_run_is_in_progress_the_previous_one_is_grey_and_named(page, sto
     opened = page("welcome=true")
     assert not any("grayscale" in one.value for one in opened.get("html"))
     opened.session_state.job, opened.session_state.asked = "a job", Experiment(algorithm="easgd")
-    monkeypatch.setattr(session, "under_way", lambda: JobState("running", phase="Compiling kernels on first use."))
+    monkeypatch.setattr(session, "under_way", lambda: JobState("running", phase=COMPILING))
     opened.run()
     assert not opened.exception
     grey = " ".join(one.value for one in opened.get("html") if "grayscale" in one.value)
