@@ -22,6 +22,7 @@ from experiments.specification.experiment import Experiment
 from experiments.viewer.canvases import timeline
 from experiments.viewer.saved import labels_of_one
 from experiments.wording import naming, units
+from experiments.wording.sentences import capital
 
 MOST = upload.MOST_BYTES // 1_000_000  # MB
 BROUGHT = (
@@ -157,7 +158,7 @@ def _table(name: str) -> None:
         return
     st.divider()
     columns = f"{units.count(len(table.names))} columns"
-    named = escape_markdown(table.file or "Table")
+    named = escape_markdown(capital(naming.data(Experiment.of({"workload": "table", "table": name}))))
     st.markdown(f"## {named}: {units.count(len(table.cells))} rows, {columns}", anchors=False)
     for note in table.notes:
         st.caption(f":material/info: {escape_markdown(note)}")  # names keep their spelling

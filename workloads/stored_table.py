@@ -65,8 +65,8 @@ def save(table: Table) -> str:
 
 
 def title(name: str) -> str:
-    """Return the title of the table with this name: "iris" for "iris_0f9a2c11"."""
-    return name.rpartition("_")[0] or name
+    """Return the title of the table with this name: "the table “iris”" for "iris_0f9a2c11"."""
+    return f"the table “{name.rpartition('_')[0] or name}”"
 
 
 def cells(name: str) -> int:

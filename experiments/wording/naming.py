@@ -31,7 +31,7 @@ def title(e: Experiment) -> str:
 
 
 def data(e: Experiment) -> str:
-    """Return the name of the data: "handwritten digits", or for your own data the name of the file: "iris"."""
+    """Return the name of the data: "handwritten digits", or for your own data its file: "the table “iris”"."""
     own = {"table": stored_table, "own_module": own_module}.get(e.workload)
     name = e.data["table" if e.workload == "table" else "net"] if own else ""
     return own.title(name) if own and name else WORKLOADS[e.workload].title

@@ -743,7 +743,7 @@ def test_a_table_is_uploaded_and_trained_on_and_a_run_opened(tab, address, made,
     table = {"name": "numbers.csv", "mimeType": "text/csv", "buffer": f"a,b,kind\n{rows}".encode()}
     page.locator(".st-key-table_files input[type=file]").set_input_files(table)
     page.get_by_role("button", name="Train on it").click()
-    expect(page.get_by_role("heading", name="Synchronous SGD on numbers")).to_be_visible()
+    expect(page.get_by_role("heading", name="Synchronous SGD on the table “numbers”")).to_be_visible()
     assert result(page)
     folder = store.save(made(Experiment(algorithm="easgd", seed=9)), tmp_path)
     page = tab(f"{address}/own")

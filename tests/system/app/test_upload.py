@@ -13,6 +13,7 @@ from app.session import session
 from experiments.jobs import upload
 from experiments.runs import run_files
 from experiments.specification.experiment import Experiment
+from experiments.wording import naming
 from tests.patience import PATIENCE
 from tests.quotes import quote
 from tests.sources import ROOT
@@ -93,12 +94,13 @@ def test_a_table_is_looked_at_and_trained_on(page, stored):
     name = link(opened, "table")
     opened.selectbox(f"label-{name}").select("age").run()
     assert re.search(quote("age … 7 classes … 3 columns of numbers … kind … 2 columns"), said(opened))
-    assert "## pets: 40 rows" in said(opened)
+    assert "## The table “pets”: 40 rows" in said(opened)
     assert re.search(quote("batch of 8 … 32 rows"), said(opened))
     wanted = Experiment.of({"workload": "table", "table": name, "label": "age", "batch": 8})
     stored(wanted)
     opened.button("train-table").click().run()  # there is no workbench to go to in this test
     assert opened.session_state.asked == wanted
+    assert naming.title(wanted) == "Synchronous SGD on the table “pets”"
 
 
 def test_a_first_run_on_a_table_stays_on_the_network_that_the_reader_has_chosen(page, stored):

@@ -202,7 +202,7 @@ def test_a_small_table_trains_by_the_command_that_is_printed(add, tmp_path, caps
     assert code == 0 and re.search(quote("4 columns of numbers … colour … 2 columns"), out)
     assert "--batch" in command(out) and re.search(quote("batch of 16 … 120 rows"), out)
     assert main([*command(out), "--steps", "4", "--evaluations", "1", "--runs", str(tmp_path / "runs")]) == 0
-    assert "Synchronous SGD on iris" in capsys.readouterr().out
+    assert "Synchronous SGD on the table “iris”" in capsys.readouterr().out
 
 
 def test_a_regression_is_reported_by_r2_and_compared_by_it(add, tmp_path, capsys):

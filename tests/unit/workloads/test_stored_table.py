@@ -30,8 +30,8 @@ def test_a_table_comes_back_under_a_name_that_its_content_decides(folder):
 
 def test_a_table_with_a_file_is_named_after_it():
     name = save(pets(file="pets"))
-    assert name.startswith("pets_") and stored_table.title(name) == "pets" and load(name).file == "pets"
-    assert stored_table.title(save(pets())) == save(pets())
+    assert name.startswith("pets_") and stored_table.title(name) == "the table “pets”" and load(name).file == "pets"
+    assert stored_table.title(save(pets())) == f"the table “{save(pets())}”"
 
 
 def test_pixels_are_kept_as_bytes():
