@@ -62,19 +62,20 @@ def _show() -> None:
     faults.show(experiment)
     if wrong := sharing.receive():
         state.complaint = " ".join(map(sentence, wrong))
-    if state.get("complaint"):
-        st.warning(state.complaint, icon=":material/link_off:")
-    if refusal:
-        st.warning(f"**This cannot run.** {sentence(refusal)}{_way_out()}", icon=":material/block:")
-        looks.fade("result", opacity=0.45)
     left = None if now else session.unstored_run()
-    if state.get("trouble") and not refusal and not now:
-        ending = live.ending(left) or "This did not run."
-        st.error(f"**{ending}** {sentence(state.trouble)}{_way_out()}", icon=":material/error:")
-    if state.get("notice") and not now:
-        ending = f"**{live.ending(left)}** " if left else ""
-        st.info(f"{ending}{sentence(state.notice)}", icon=":material/stop_circle:")
-    ask.show_question()
+    with st.container():  # also while it is empty, or the page below would be removed and drawn again when it fills
+        if state.get("complaint"):
+            st.warning(state.complaint, icon=":material/link_off:")
+        if refusal:
+            st.warning(f"**This cannot run.** {sentence(refusal)}{_way_out()}", icon=":material/block:")
+            looks.fade("result", opacity=0.45)
+        if state.get("trouble") and not refusal and not now:
+            ending = live.ending(left) or "This did not run."
+            st.error(f"**{ending}** {sentence(state.trouble)}{_way_out()}", icon=":material/error:")
+        if state.get("notice") and not now:
+            ending = f"**{live.ending(left)}** " if left else ""
+            st.info(f"{ending}{sentence(state.notice)}", icon=":material/stop_circle:")
+        ask.show_question()
     if state.get("shown"):
         with st.container(key="result"):
             led = welcome.on()

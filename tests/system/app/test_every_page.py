@@ -152,6 +152,19 @@ def test_nothing_jumps_when_a_run_ends_that_was_watched_from_its_start(page, add
     assert sum(value for value, *_ in shifts) < 0.1, shifts
 
 
+@pytest.mark.parametrize("where", ["/", "/?workers=2"])
+def test_a_question_that_opens_moves_the_run_down_once_and_does_not_draw_it_again(page, address, where):
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(address + where)
+    whole(page)
+    page.evaluate("result = document.querySelector('.st-key-result'); shifts.length = 0")
+    page.get_by_role("button", name="Question 2").click()
+    expect(page.locator(".st-key-open-question")).to_be_visible()
+    whole(page)
+    assert page.evaluate("result === document.querySelector('.st-key-result')")
+    assert sum(value for value, *_ in page.evaluate("shifts")) < 0.1, page.evaluate("shifts")
+
+
 @pytest.mark.parametrize("width", [1280, 390, 1920])
 def test_nothing_jumps_when_five_seeds_are_asked_for_and_when_they_are_there(page, address, runs, width):
     for seed in range(5):
