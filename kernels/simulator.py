@@ -247,5 +247,4 @@ def _lines(frame: FrameType) -> list[tuple[CodeType, int]]:
 
 def stack(frame: FrameType) -> tuple[SourceLine, ...]:
     """Return the source lines that a thread is at, the outermost (the kernel's) first."""
-    line, outer = SourceLine(frame.f_code, frame.f_lineno), frame.f_back
-    return (line,) if outer is None or outer.f_globals is GLOBALS else (*stack(outer), line)
+    return tuple(SourceLine(*line) for line in reversed(_lines(frame)))
