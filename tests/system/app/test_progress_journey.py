@@ -128,7 +128,7 @@ def test_what_was_wrong_and_sure_comes_back_first(address, reader):  # noqa: F81
     answer(tab, "quiz-stragglers-elsewhere", "It is a little higher", "unsure")
     answer(tab, "quiz-stragglers-dearest", "Both the same", "sure")
     part(tab, "Review")
-    expect(tab.get_by_text("2 questions are due; you were sure of 1 of them, and wrong.")).to_be_visible()
+    expect(tab.get_by_text("2 questions are due; you were sure of 1 of them, but wrong.")).to_be_visible()
     expect(tab.locator("[class*=st-key-item-again-stragglers-dearest]")).to_be_visible()
     tab.reload()
     expect(tab.locator("[class*=st-key-item-again-stragglers-dearest]")).to_be_visible()
