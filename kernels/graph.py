@@ -101,7 +101,7 @@ class ReplayedGradient:
                 cause = error.__cause__ or error  # a kernel wraps what Numba raises
                 self._refuse(str(cause).partition("\n")[0].rstrip(".") or type(cause).__name__)
         else:
-            self._refuse(f"batches have more than {MOST} sizes")
+            self._refuse(f"there are more than {MOST} batch sizes")
         return None
 
     def _refuse(self, why: str) -> None:

@@ -46,7 +46,7 @@ def check(workers, batch, workload, s):
 
 
 def check_grid(workers, batch, blocks, chunks, **dimensions):
-    """Raise Refusal unless the product of the dimensions divides the workers, and stages and micro-batches fit."""
+    """Raise Refusal unless the dimensions' product divides the number of workers, and stages and micro-batches fit."""
     ranks, stages = prod(dimensions.values()), dimensions["stages"]
     if workers % ranks:
         product = " times ".join(f"{name} {size}" for name, size in dimensions.items())

@@ -169,4 +169,4 @@ def test_a_number_of_python_that_changes_between_steps_is_found_and_the_graph_dr
 
 def test_a_function_has_no_more_graphs_than_its_memory_allows(gpu):  # noqa: F811
     assert refusal(cost, MOST) == refusal(cost, 2 * MOST, lambda call: 2 + call % MOST) == []
-    assert refusal(cost, MOST + 3, lambda call: call + 2) == [f"batches have more than {MOST} sizes"]
+    assert refusal(cost, MOST + 3, lambda call: call + 2) == [f"there are more than {MOST} batch sizes"]
