@@ -152,6 +152,30 @@ def test_nothing_jumps_when_a_run_ends_that_was_watched_from_its_start(page, add
     assert sum(value for value, *_ in shifts) < 0.1, shifts
 
 
+def test_what_the_browser_loads_in_advance_takes_no_room_on_a_page_that_is_not_complete(window, address):
+    held = []
+
+    def hold_the_end(socket):  # all messages from one that follows the run on the page, so the page is not complete
+        sent = socket.connect_to_server()
+        sent.on_message(
+            lambda one: held.append((socket, one)) if held or b"verdicts-storage" in one else socket.send(one)
+        )
+
+    page = window.new_page()
+    page.route_web_socket("**/_stcore/stream", hold_the_end)
+    page.goto(f"{address}/?workers=2")
+    figures = page.locator(".st-key-figures")
+    expect(figures).to_be_visible()
+    expect(page.locator(".st-key-first-kinds")).to_have_count(1)
+    above = figures.bounding_box()["y"]
+    while held:
+        socket, one = held.pop(0)
+        socket.send(one)
+    expect(page.locator(".st-key-first-kinds")).to_have_count(0)
+    assert figures.bounding_box()["y"] == pytest.approx(above, abs=1)
+    page.close()
+
+
 @pytest.mark.parametrize("where", ["/", "/?workers=2"])
 def test_a_question_that_opens_moves_the_run_down_once_and_does_not_draw_it_again(page, address, where):
     page.set_viewport_size({"width": 1440, "height": 900})
