@@ -144,7 +144,7 @@ def scale_of(op: Op, x: np.ndarray, size: int) -> float:
     """Return the factor that turns the sum of `x` over `size` ranks into the result of `op`.
 
     Raise ValueError for an unknown `op`, if `x` is not an array of numbers that kernels support, and for a mean of
-    integers, which cannot hold it.
+    integers, since an integer array cannot hold it.
     """
     if isinstance(x, np.ndarray):
         if x.dtype not in REDUCED:
@@ -235,7 +235,7 @@ class ClusterError(RuntimeError):
 
 
 class Deadlock(ClusterError):
-    """The ranks wait for each other and no message is on its way. `waits` lists who waits for whom, and since when."""
+    """Raised when the ranks wait for each other and no message is on its way. `waits` lists who waits for whom."""
 
     def __init__(self, message: str, waits: Iterable[Wait] = ()):
         super().__init__(message)
@@ -243,11 +243,11 @@ class Deadlock(ClusterError):
 
 
 class Cancelled(ClusterError):
-    """The run was asked to stop."""
+    """Raised when the run was asked to stop."""
 
 
 class RankLost(ClusterError):
-    """A rank crashed or was killed. `step` is its last known step, -1 if it took none.
+    """Raised when a rank crashed or was killed. `step` is its last known step, -1 if it took none.
 
     `seconds` is the time on the run's clock at which it was lost or, on a real cluster, at which this was noticed; NaN
     if unknown.
@@ -259,7 +259,7 @@ class RankLost(ClusterError):
 
 
 class RankFailed(ClusterError):
-    """The program of `rank` raised an exception at `step`. If available, that exception is the __cause__."""
+    """Raised when the program of `rank` raised an exception at `step`, which is the __cause__ if available."""
 
     def __init__(self, message: str, rank: int, step: int = -1):
         super().__init__(message)

@@ -55,7 +55,8 @@ class Device:
 
 
 class Bill:
-    """A stopwatch that advances by prices only: the time `device` takes for the kernels called since the last lap."""
+    """A stopwatch that adds up prices instead of measuring: the time `device` takes for the kernels since the last
+    lap."""
 
     def __init__(self, device: Device):
         self.device, self.seconds = device, 0.0

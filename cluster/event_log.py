@@ -108,9 +108,9 @@ class Outcome:
 
     `error` is what ended the run early, or None if it finished. Ranks that did not finish have the result None, and the
     event logs contain everything recorded until then. `notes` are one-line remarks for the reader (ranks lost but
-    survived, messages never received, a device that was not there). `lost` are ranks that ended without a result in a
-    run that finished without them. `gpus` is the number of GPUs that the ranks had, 0 if they computed on the CPU for
-    lack of GPUs, or None if the run asked for none.
+    survived, messages never received, a missing device). `lost` are ranks that ended without a result in a run that
+    finished without them. `gpus` is the number of GPUs that the ranks had, 0 if they computed on the CPU for lack of
+    GPUs, or None if the run asked for none.
     """
 
     results: list[Any]

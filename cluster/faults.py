@@ -4,7 +4,7 @@ slow     a rank takes longer than the others by a constant factor; with a factor
 jitter   the time of every step of every rank is multiplied by a random factor, drawn from one distribution and seeded
          per rank; its mean is 1, so some steps are shorter, except for "noisy cloud", whose mean is 1.03
 pause    a rank stops at one time and continues at another
-crash    a rank is lost at a given time, either for good or until it restarts its program without memory
+crash    a rank is lost at a given time, either for good or until it restarts its program, without its memory
 """
 
 from __future__ import annotations

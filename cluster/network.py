@@ -58,7 +58,7 @@ class Network:
 
     @property
     def text(self) -> str:
-        """The network as text that `parse_network` can parse, if one link serves all ranks."""
+        """The network as text that `parse_network` can parse, if all its links are alike."""
         link, total = self.between, self.sum
         own = f":{link.per_byte:.4g}:{total.latency:.4g}:{total.bandwidth:.4g}" if total else ""
         return link.text + own
@@ -187,7 +187,8 @@ NETWORKS: dict[str, Network] = {
 
 
 def parse_network(text: str) -> Network:
-    """Return the preset called `text`, or a network with one link for all ranks, such as "4e-5:1.5e9:1e-5".
+    """Return the preset called `text`, or a network in which all links are alike: latency:bandwidth:overhead, e.g.
+    "4e-5:1.5e9:1e-5".
 
     Three more numbers describe a computer whose processors move the bytes themselves: seconds per byte at each end, and
     latency and bandwidth of a sum. Raise ValueError for other text.

@@ -16,7 +16,8 @@ PRINTED = "printed "
 
 
 class Waited(NamedTuple):
-    """A wait of `rank` in the operation `what`, at `line` of the script. It ended when the last, `culprit`, arrived.
+    """A wait of `rank` in the operation `what`, at `line` of the script. It ended when `culprit`, the last rank,
+    arrived.
 
     `ready` is when the rank itself had joined or sent. It may have computed from then until it had to wait.
     """
@@ -53,7 +54,7 @@ class WaitFor:
 
 @dataclass(frozen=True)
 class Summary:
-    """Numbers of a run. Times are on the run's clock; arrays have one element per rank.
+    """Summary statistics of a run. Times are on the run's clock; arrays have one element per rank.
 
     `step_seconds` is the median time of a step, without the first if there are others; NaN without an optimizer.
     `waits` leave out the first step, too; the time that they cover is, on average over ranks, `waits_over`. A rank is

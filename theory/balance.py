@@ -2,7 +2,7 @@
 
     by_variance   smallest sum of squares of the parts' costs: V(j, k) = min_i V(i, k-1) + (c_i + ... + c_{j-1})^2
     by_slowest    smallest maximum, which is what throughput needs:      V(j, k) = min_i max(V(i, k-1), c_i + ...)
-    by_blocks     a heuristic: scale costs to 0..1, then move boundaries towards the cheapest part until no two parts
+    by_blocks     a heuristic: scale costs to 0..1, then move layers towards the cheapest part until no two parts
                   differ by more than 1
 
 by_blocks has two weaknesses. torchgpipe scales x -> (x - min) / (max - min), which makes the cheapest layers free:
@@ -62,7 +62,8 @@ def by_blocks(costs: Sequence[float], parts: int, offset: bool = True) -> list[i
 def striped_speed_up(work, stages, stripes=1):
     """Return the speed-up of a full pipeline over one GPU.
 
-    `work` lists the cost of each layer. The last layer is first split into `stripes`; then `stages` share the pieces.
+    `work` lists the cost of each layer. The last layer is first split into `stripes` pieces; then the layers are
+    divided among `stages` stages.
     """
     *layers, top = work
     pieces = [*layers, *[top / stripes] * stripes]

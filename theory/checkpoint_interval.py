@@ -2,7 +2,7 @@
 
 A run computes for `work` seconds, saves for `saving` seconds, and so on. Failures come at random, every `between`
 seconds on average. After one, the run restarts from what was saved last, which takes `restart` seconds, in which
-nothing fails. With x = work + saving, saving once takes on average
+nothing fails. With x = work + saving, computing for `work` seconds and saving once takes on average
 
     (between + restart) (exp(x / between) - 1)    seconds
 
@@ -24,17 +24,18 @@ def seconds_to_save(work, saving: float, between: float, restart: float = 0.0):
 
 
 def lost_share(work, saving: float, between: float, restart: float = 0.0):
-    """Return the average share of the time that is not computation that counts."""
+    """Return the average share of the time spent on anything but `work`: saving, lost work and restarts."""
     return 1 - work / seconds_to_save(work, saving, between, restart)
 
 
 def young_interval(saving: float, between: float) -> float:
-    """Return Young's seconds of work between two checkpoints."""
+    """Return the seconds of work between two checkpoints, by Young's formula."""
     return float(np.sqrt(2 * saving * between))
 
 
 def daly_interval(saving: float, between: float) -> float:
-    """Return Daly's seconds of work between two checkpoints, which is better if failures are frequent."""
+    """Return the seconds of work between two checkpoints, by Daly's formula, which is better if failures are
+    frequent."""
     if saving >= 2 * between:
         return between
     x = saving / (2 * between)

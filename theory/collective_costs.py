@@ -119,7 +119,8 @@ def time(algorithm: str, P: int, n: float, alpha: float, beta: float, gamma: flo
 
 
 def doubling_up_to(P: int, alpha: float, beta: float, instead_of: str) -> float:
-    """Return the bytes up to which recursive doubling is faster than `instead_of`, "ring" or "halving_doubling".
+    """Return the largest vector, in bytes, for which recursive doubling is faster than `instead_of`: "ring" or
+    "halving_doubling".
 
     P must be a power of two above 2.
     """

@@ -1,6 +1,6 @@
 """The largest stable learning rate of gradient descent whose gradients are late by a fixed number of updates.
 
-For curvature h, the step w <- w - lr g(w of t updates before) has the characteristic polynomial
+For curvature h, the step w <- w - lr g(w of t updates ago) has the characteristic polynomial
 
     z^(t+1) - z^t + lr h        stable, all |z| < 1, for lr h < 2 sin(pi / (4 t + 2)): 2, 1, 0.62 for t = 0, 1, 2
 

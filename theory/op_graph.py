@@ -1,4 +1,4 @@
-"""The op graph of a schedule: the place of each op, the ops it needs, and the ranks involved in a deadlock."""
+"""The op graph of a schedule: the rank and position of each op, the ops it needs, and the ranks in a deadlock."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -50,5 +50,5 @@ def local(side: int, features: int, radius: int, batch: int, machines: int, on: 
 
 
 def speed_up(seconds: Callable[[int], float], machines: int) -> float:
-    """Return how many times as fast as one machine `machines` machines are, if n machines take seconds(n)."""
+    """Return the speed-up of `machines` machines over one, if n machines take seconds(n)."""
     return seconds(1) / seconds(machines)

@@ -21,7 +21,8 @@ number of workers, the planner keeps those that no other dominates in the slowes
 rings and the number of stages (more stages mean more memory for the stages before them). It drops plans that can no
 longer beat a greedy plan, which is found first.
 
-Source: Fan et al. (DAPPLE), PPoPP 2021, arXiv:2007.01045; the form of its program, links as stages of their own.
+Source: Fan et al. (DAPPLE), PPoPP 2021, arXiv:2007.01045, in the form of its program, which counts links as stages of
+their own.
 """
 
 from __future__ import annotations

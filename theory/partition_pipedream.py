@@ -12,9 +12,9 @@ the best way for m-m' workers and the layers i+1..j are a stage of m' replicas, 
     code    ( t + 4 (m-1) w / (m B) ) / m         the authors' program: communication does not overlap
 
 In the authors' program links are free, unless it is given a factor by which activations are compressed (1: not at all);
-then the replicas of a stage share them. The answer is A(L-1, all workers); its cuts are found by tracing back. Ties
-prefer one stage over several, then the earliest last cut, then the fewest replicas of the last stage. The cost is
-O(L^2 m^2), on the lower levels of a hierarchy O(L^3 m^2).
+then the replicas of a stage divide a link's traffic among them. The answer is A(L-1, all workers); its cuts are found
+by tracing back. Ties prefer one stage over several, then the earliest last cut, then the fewest replicas of the last
+stage. The cost is O(L^2 m^2), on the lower levels of a hierarchy O(L^3 m^2).
 
 Source: Harlap et al., arXiv:1806.03377 (2018); msr-fiddle/pipedream (code); sosp after Narayanan et al., SOSP 2019,
 whose own text was not available.
@@ -80,7 +80,7 @@ def partition(
 
 
 def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Partition:
-    """Return the plan with given cuts: `layers` is the number of layers of each stage, which runs on one worker.
+    """Return the plan with given cuts: `layers` lists the number of layers of each stage. A stage runs on one worker.
 
     Raise ValueError if these numbers are not positive or do not add up to all layers.
     """
@@ -112,7 +112,7 @@ def link(
 
 
 def flat(stages: Sequence[PlannedStage], replicas: int = 1) -> tuple[PlannedStage, ...]:
-    """Return a hierarchy as stages of single workers. Replicating a machine replicates all the stages inside it."""
+    """Return a hierarchy of stages, flattened. Replicating a machine replicates all the stages inside it."""
     found: list[PlannedStage] = []
     for stage in stages:
         each = replicas * stage.replicas

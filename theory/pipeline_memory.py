@@ -35,8 +35,8 @@ def in_flight(lists: Iterable[Iterable[Op]]) -> list[int]:
 
 
 def in_flight_until_weights(lists: Iterable[Iterable[Op]]) -> list[int]:
-    """Return what `in_flight` does, if micro-batches are held until both gradients are computed: F adds one, B or W
-    removes it.
+    """Return the same, if micro-batches stay in flight until both gradients are computed: F adds one, B or W removes
+    it.
     """
     return [_peak((op.kind == "F") - (op.kind in "BW") for op in ops) for ops in lists]
 

@@ -5,13 +5,13 @@ A plan cuts the layers into segments, in order, each `(how, layers)` with the nu
     keep     holds everything that its backward pass needs, from its forward pass on
     again    holds its input only; its forward pass is repeated just before its backward pass
 
-A segment `again` has its peak in its backward pass: what earlier segments hold, its input, and what its layers keep.
+The peak of a segment `again` is in its backward pass: what earlier segments hold, its input, and what its layers keep.
 For L equal layers with inputs of a bytes that keep c bytes each, k such segments hold
 
     k a + (L / k) c,    at least 2 sqrt(L a c), with k = sqrt(L c / a) segments    (sqrt(L) if c = a)
 
-and repeat a forward pass. The last segment is kept, since repeating it would free nothing.
-Source: Chen et al., arXiv:1604.06174, 2016, sections 3 and 4; the exact search is our own.
+and repeat one forward pass. The last segment is kept, since repeating it would free nothing. Source: Chen et al.,
+arXiv:1604.06174, 2016, sections 3 and 4; the exact search is our own.
 """
 
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def even_plan(layers: int, segments: int) -> Plan:
 
 
 def best_plan(layers: Sequence[ChainLayer], limit: int) -> Plan | None:
-    """Return the plan that repeats the shortest time of all with a peak of at most `limit` bytes; None if none fits.
+    """Return the plan with the shortest repeated time whose peak is at most `limit` bytes; None if none fits.
 
     It takes time and memory in proportion to `limit`, so give sizes in large units, such as MB.
     """

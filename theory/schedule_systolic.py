@@ -8,7 +8,7 @@ the same pattern in one slot. No stage waits, but a pattern's gradient is 2(S-1-
     rank 1   .    F0   F1     F2 B0  F3 B1  F4 B2
     rank 2   .    .    F0 B0  F1 B1  F2 B2  F3 B3
 
-If the last stage does B one slot later (`fused` off), so do all, and the delay is 2(S-1-s) + 1 (PipeMare).
+If the last stage does B one slot later (`fused` off), so do all stages, and the delay is 2(S-1-s) + 1 (PipeMare).
 
 Source: Pétrowski, Dreyfus & Girault, IEEE Trans. Neural Networks 1993 (patterns); Chen et al., Interspeech 2012
 (mini-batches); the slots are the standard reading, as in Kosson et al., MLSys 2021.

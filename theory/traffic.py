@@ -1,8 +1,8 @@
 """The traffic of a layer: how much it computes per byte sent, and when to split it instead of replicating it.
 
 With data parallelism, a layer of K weights computes 6 b A K FLOPs and sends 2 s K (N-1)/N bytes, with b samples per
-worker, s bytes per number, and A positions of the output that share the weights: 1 for the dense layer of an image, the
-tokens of a sequence for that of a transformer. K cancels. So convolutions hide their all-reduce easily, and dense
+worker, s bytes per number, and A positions of the output that share the weights: 1 for a dense layer that reads a whole
+image, the number of tokens for one in a transformer. K cancels. So convolutions hide their all-reduce easily, and dense
 layers if they have many tokens.
 
 If a dense layer of F x F is split into pieces instead, it exchanges activations, which grow with the batch and not with

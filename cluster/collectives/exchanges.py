@@ -75,7 +75,7 @@ def barrier(comm: Comm, tag: int = COLLECTIVE) -> None:
 
 
 def _fold(comm: Comm, x: np.ndarray, scale: float, tag: int) -> tuple[int, int | None]:
-    """Reduce the active ranks to a power of two: each rank in excess adds its x to a neighbour's and becomes inactive.
+    """Reduce the active ranks to a power of two: each excess rank adds its x to a neighbour's and becomes inactive.
 
     Return (number of active ranks, this rank's number among them or None).
     """

@@ -68,7 +68,7 @@ def receive(link: socket.socket, into: bytearray | np.ndarray) -> memoryview:
 
 
 class Unreadable(Exception):
-    """The bytes from a link are not a frame: the sender runs another program, or its memory is corrupt."""
+    """Raised when bytes from a link are not a frame: the sender runs another program, or its memory is corrupt."""
 
 
 class FrameReader:

@@ -58,7 +58,7 @@ class Slot:
 
 
 class PeersGone(Exception):
-    """No rank that could send the awaited message is connected any more.
+    """Raised when no rank that could send the awaited message is connected any more.
 
     `lost` are the ranks that closed without an end of stream. `unreadable` says what was wrong with the data of the
     first one; it is "" if its connection just closed.
@@ -148,9 +148,7 @@ class Links:
             writer.flush(number)
 
     def note_sender(self, slot: Slot) -> None:
-        """Do nothing; the links call this when the message in `slot` has been received, and `RestartableLinks`
-        overrides it.
-        """
+        """Do nothing. Called when the message in `slot` has been received; `RestartableLinks` overrides it."""
 
     def slot(self, src: int | None, channel: Channel) -> Slot:
         """Post a receive from `src` (None: from any rank) and return its slot. Slots are filled in the order of

@@ -64,9 +64,9 @@ class Listener:
             try:
                 while missing := awaited - found.keys():
                     if (left := deadline - time.monotonic()) <= 0:
-                        names = ", ".join(map(str, sorted(missing)))
+                        names = f"rank{'s' * (len(missing) > 1)} {', '.join(map(str, sorted(missing)))}"
                         raise TimeoutError(
-                            f"rank {names} did not connect in time; check whether a firewall separates the ranks."
+                            f"{names} did not connect in time; check whether a firewall separates the ranks."
                         )
                     for key, _ in callers.select(left):
                         if key.fileobj is self._server:

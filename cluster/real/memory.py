@@ -124,7 +124,7 @@ def hold_lock(descriptor: int) -> Iterator[None]:
 
 
 def _lock_byte(descriptor: int) -> None:
-    """Lock a file on Windows, whose own blocking lock tries only once per second and gives up after ten."""
+    """Lock a file on Windows, whose own blocking lock tries only once per second and gives up after ten attempts."""
     while True:
         os.lseek(descriptor, BEYOND, os.SEEK_SET)
         with suppress(OSError):  # another process holds it
@@ -163,7 +163,7 @@ def forget(descriptor: int, path: str) -> None:
 
 
 def computer() -> str:
-    """Return a text that identifies this computer: it is equal for processes that can share memory."""
+    """Return a string that identifies this computer: it is the same for all processes that can share memory."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             boot = file.read().strip()

@@ -25,7 +25,7 @@ def end_when_closed(pipe: int) -> None:
 def fork_servers_pipe() -> int | None:
     """Return the pipe that the parent of this fork server holds, or None if this process is not a fork server.
 
-    A process forked by it, which has closed that pipe, has the fork server's frames below its own.
+    A process that it has forked has closed that pipe; there, the fork server's innermost frame is not its `main`.
     """
     frame: FrameType | None = sys._getframe()
     while frame:

@@ -49,12 +49,13 @@ class Returns:
         return Whereabouts(up, frozenset(self.awaited))
 
     def record_return(self, event_log: EventLog, born: float) -> str:
-        """Record how long the rank was away, and that it returned without memory at `born`. Return a note about it."""
+        """Record how long the rank was away, and that it returned without its memory at `born`. Return a note about
+        it."""
         since = max([event_log.mark, *(end for *_, end, _, _ in event_log.spans[-1:])])
         event_log.spans.append((IDLE, since, max(since, born), event_log.step, "lost"))
         held = {kind: nbytes for _, _, kind, nbytes in event_log.memory}
         event_log.memory += [(event_log.step, born, kind, 0) for kind in range(len(HELD)) if held.get(kind)]
         loss = self._losses[event_log.rank]
         lost = describe_loss(loss.rank, loss.seconds, loss.step)
-        self.notes[event_log.rank] = f"{lost}; it restarted at {born:.4g} s without memory"
+        self.notes[event_log.rank] = f"{lost}; it restarted at {born:.4g} s without its memory"
         return self.notes[event_log.rank]

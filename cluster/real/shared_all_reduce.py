@@ -11,7 +11,7 @@ bits. The vector passes in chunks, c0, c1, ..., which keeps the shared memory sm
 Between two rounds all ranks synchronise by messages over their links, so that a lost rank is noticed. Two buffers take
 turns: what is copied in replaces what was summed one round earlier, and a sum replaces one that was copied out one
 round earlier. Nothing is summed in round 0, when a slower rank may still be copying out the end of the previous vector.
-The places of the pieces must therefore not depend on the type of the numbers, which may differ from the previous
+The offsets of the pieces must therefore not depend on the type of the numbers, which may differ from the previous
 vector's.
 """
 

@@ -56,7 +56,7 @@ def run(
     others send every message (`cluster.collectives.ALL_REDUCE`). `on_progress(event_logs, seconds)` is called a few
     times per second of real time; `stop`, an Event or a function, ends the run early. `place` is where the ranks'
     arrays are: with "cuda:0" all ranks share that GPU, and every sum is sent message by message. `strand` is the type
-    of what runs a rank and is suspended while the rank waits, a `cluster.strands.Strand`. Errors of the run are not
+    of strand that runs a rank and is suspended while it waits (`cluster.strands.Strand`). Errors of the run are not
     raised: they are the Outcome's `error`. Raise ValueError for an unknown collective.
     """
     return Simulation(size, network, device, faults, collective, on_progress, stop, place, strand).run(program)

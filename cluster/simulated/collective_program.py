@@ -57,7 +57,7 @@ def record_program(algorithm: Callable, size: int, length: int | None, dtype: st
 
 
 class Transcript:
-    """A rank's communicator, and the meter of its kernels, that record every call."""
+    """A rank's communicator and kernel meter in one, which records every call."""
 
     def __init__(self, comm: Comm, prices: dict[tuple, int]):
         self._comm, self._prices = comm, prices

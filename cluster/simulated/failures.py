@@ -56,7 +56,7 @@ class Failures:
             rank.summing.report()
 
     def _restart(self, previous: Rank) -> None:
-        """Restart the program of a lost rank, without memory, on the same event log."""
+        """Restart the program of a lost rank, without its memory, on the same event log."""
         sim, number = self._sim, previous.number
         rank = sim.ranks[number] = Rank(sim, number, sim.faults.after_restart(number), previous)
         rank.event_log.spans.append((IDLE, previous.lost_at, rank.born, previous.lost_step, "lost"))
@@ -115,4 +115,4 @@ def stop(rank: Rank) -> None:
 
 def describe_restart(rank: Rank) -> list[str]:
     """Return a list with a sentence about this rank's restart, empty if it was not restarted."""
-    return [str(rank.previous.loss(f"it restarted at {rank.born:.4g} s without memory"))] if rank.previous else []
+    return [str(rank.previous.loss(f"it restarted at {rank.born:.4g} s without its memory"))] if rank.previous else []

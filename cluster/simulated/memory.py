@@ -9,7 +9,7 @@ A step has three parts, and other ranks continue during each of them:
 The time of a step's memory accesses is exponentially distributed, since some accesses hit a cache and others do not.
 Otherwise threads with equal work would stay in lockstep forever, which real threads do not.
 
-A vector that is accessed as a whole is read and written in `PIECES` pieces, each of them at once, so a read may see one
+A vector that is accessed as a whole is read and written in `PIECES` pieces, each at one moment, so a read may see one
 piece before and another after a step of another rank. Real threads lose cache lines, all numbers of a line or none; a
 piece stands for a number of lines. cells.py decides what is lost when two writes overlap.
 """

@@ -126,8 +126,8 @@ def _sleep(seconds: float, real: Callable[[float], None] = time.sleep) -> None:
 
 
 def _handle(number: int, action: Any, real: Callable = signal.signal) -> Any:
-    """Install a signal handler and return the one before; inside a rank install nothing, since Python allows it only in
-    the main thread.
+    """Install a signal handler and return the previous one; inside a rank install nothing, since Python allows it only
+    in the main thread.
     """
     return signal.getsignal(number) if current() else real(number, action)
 

@@ -2,8 +2,8 @@
 
 The first three are measured at the end of a step. Sizes are those of local storage: of a sharded parameter, only the
 local shard counts. Activations are the results of operations that autograd records, for as long as backward or the
-script uses them. Their largest sum in a step counts. Views share the storage of their base, so nothing is counted
-twice. Buffers, inputs and temporaries of the backward pass are not recorded.
+script uses them. Their largest total within a step is recorded. Views share the storage of their base, so nothing is
+counted twice. Buffers, inputs and temporaries of the backward pass are not recorded.
 """
 
 from collections.abc import Iterable

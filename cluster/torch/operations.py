@@ -12,7 +12,7 @@ NO_WORK = {
     *(aten.empty_like.default, aten.new_empty.default, aten.new_empty_strided.default, aten.lift_fresh.default),
     aten._local_scalar_dense.default,
 }
-"""Operations, other than views, that only create or read a tensor's metadata."""
+"""Operations, other than views, that compute nothing and move at most one number."""
 
 READS = {
     *(aten._local_scalar_dense.default, aten.equal.default, aten.nonzero.default, aten.masked_select.default),

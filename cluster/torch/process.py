@@ -1,4 +1,5 @@
-"""The process that a rank appears to be: its communicator, environment and pricer, and what all ranks share."""
+"""The process that a rank's script believes it runs in: its communicator, environment, pricer and the state of the
+run."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class SharedState:
 
 
 class Process:
-    """The process that one rank appears to be."""
+    """The process that a rank's script believes it runs in: its own environment, output and stores."""
 
     def __init__(self, comm: SimulatedComm, shared: SharedState, pricer: Pricer, environment: dict[str, str]):
         self.comm, self.shared, self.pricer, self.environment = comm, shared, pricer, environment

@@ -24,7 +24,7 @@ from cluster.torch.store import Store
 
 
 class NotSimulated(ClusterError):
-    """The script requests something that the simulated cluster does not have. The message names the rank and line."""
+    """Raised when a script asks for something that is not simulated. The message names the rank and line."""
 
 
 def refuse_inside(what: str, instead: str, real: Any) -> Callable:

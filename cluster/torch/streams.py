@@ -102,7 +102,7 @@ class VirtualStream:
 
 
 class VirtualEvent:
-    """A place in a stream: the collectives under way there, and when its other operations are over, in s."""
+    """A position in a stream: the collectives under way there, and when all other earlier operations are over, in s."""
 
     def __init__(self, *_: Any, **__: Any):
         self.works: list[CollectiveWork] = []

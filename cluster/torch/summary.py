@@ -44,7 +44,7 @@ def summarize(recorded: Recorded) -> Summary:
 
 
 def _step_seconds(trace) -> float:
-    """Return the median time between the ends of successive steps, on the rank that ends last."""
+    """Return the median time between the ends of successive steps. A step ends when its last rank does."""
     steps = trace.spans["step"] + 1  # -1 before the first
     ended = np.full(int(steps.max(initial=-1)) + 1, -np.inf)
     np.maximum.at(ended, steps, trace.spans["end"])

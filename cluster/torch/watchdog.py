@@ -17,7 +17,7 @@ PATIENCE = 60.0  # s without progress, in which a rank computes or waits, after 
 
 
 class Blocked(ClusterError):
-    """A rank has run for too long without a torch operation, so that no other rank can run."""
+    """Raised when a rank has run for too long without a torch operation, so that no other rank can run."""
 
 
 class StillRunning(BaseException):
@@ -31,7 +31,8 @@ class StillRunning(BaseException):
 
 
 class Abandoned(BaseException):
-    """Raised inside a rank that catches everything. Its thread stops here, because it could crash Python at exit."""
+    """Raised inside a rank that catches everything. Creating it stops the thread for good, so that it cannot crash
+    Python at exit."""
 
     def __init__(self):
         super().__init__()

@@ -87,7 +87,7 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 @contextlib.contextmanager
 def own_world() -> Iterator[None]:
-    """During a run, replace torch.distributed by the ranks' own."""
+    """During a run, give each rank its own torch.distributed."""
     hooks = register_optimizer_step_pre_hook(_before_step), register_optimizer_step_post_hook(_after_step)
     with (
         replace_names(c10d, _world=ThreadLocalWorld(), _new_process_group_helper=_new_group, rendezvous=_meet),

@@ -1,7 +1,7 @@
 """The shape of a transformer language model: its parameters and FLOPs.
 
-    q = heads x size of a head                               width of all queries; usually that of the model
-    k = kv_heads x size of a head                            width of all keys, or of all values
+    q = heads x size of a head                               total width of the queries; usually the model's width
+    k = kv_heads x size of a head                            total width of the keys; the same for the values
     layer = width (q + 2 k) + q width + 2 width ffn + 13 width               GPT: biases and layer norms
     layer = width (q + 2 k) + q width + 3 width ffn + 2 width                gated: RMS norms, no biases
 
@@ -28,7 +28,7 @@ CAUSAL = 0.5  # share of the attention scores that a causal mask leaves
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """Counts of a transformer's layers and their widths."""
+    """The shape of a transformer: its layers, heads and experts, and their widths."""
 
     layers: Any
     width: Any
@@ -47,12 +47,12 @@ class LanguageModel:
 
     @property
     def queries(self):
-        """The width of all queries."""
+        """The total width of the queries: heads times the size of a head."""
         return np.where(self.head, self.head * self.heads, self.width)
 
     @property
     def keys(self):
-        """The width of all keys."""
+        """The total width of the keys: key heads times the size of a head."""
         return np.where(self.head, self.head, self.width // self.heads) * self.kv_heads
 
     @property

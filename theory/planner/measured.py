@@ -80,8 +80,8 @@ def fit_gpu(
         share, found["traffic"] = _solve(terms, took)
         if not share[0]:
             raise ValueError(
-                "the times of products do not grow with their FLOPs, so they do not give a share of the peak; stop "
-                "other programs on the GPU and measure again."
+                "the times of matrix products do not grow with their FLOPs, so they do not give a share of the peak; "
+                "stop other programs on the GPU and measure again."
             )
         found["products"] = _inverse(*share)
     for name, rows, peak in (("memory", timings.memory, bandwidth), ("attention", timings.attention, half)):
@@ -104,7 +104,7 @@ def fit_gpu(
 def _solve(terms: np.ndarray, took: np.ndarray) -> list[tuple[float, float]]:
     """Return (value, standard error) of the coefficients of `terms`, (coefficients, rows), that add up to `took`.
 
-    A negative one is set to 0 and left out.
+    Negative coefficients are set to 0, and the rest are fitted again without them.
     """
     count, rows = terms.shape
     if rows <= count:

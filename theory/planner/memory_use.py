@@ -1,13 +1,13 @@
 """The memory of a GPU during a training step, by kind. No constant is fitted.
 
-Mixed precision with Adam: 16-bit weights, float32 copies of them and two moments. A layer keeps for backward, with m
-tokens of a micro-batch,
+Mixed precision with Adam: 16-bit weights, float32 copies of them and two moments. With m tokens in a micro-batch, a
+layer keeps for backward
 
     m (width (8 or 10) / split + (4 queries + 4 keys + (4 or 6) ffn) / tensor)    bytes
 
 where queries and keys are their widths, ffn is that of all experts that a token visits, 10 is with dropout, 6 is gated,
-and split is tensor if the sequence is split as well, else 1. In a mixture of experts, 4 m width for each expert that a
-token visits come on top: its rows there and back. Attention scores that are not fused add 5 heads sequence^2 per
+and split is tensor if the sequence is split as well, else 1. A mixture of experts adds 4 m width for each expert that a
+token visits: the rows sent to it, and those sent back. Attention scores that are not fused add 5 heads sequence^2 per
 sequence. With ffn = 4 width that is 34 m width + 5 heads sequence m of Korthikanti et al. A twentieth of the sum is
 lost to fragments, and 2 GB to CUDA and NCCL: both are assumed.
 
@@ -87,7 +87,8 @@ def layer_activations(setup: Setup) -> tuple:
 
 
 def _alive(setup: Setup):
-    """Return how many micro-batches the first stage keeps at a time, which ZB-H1 does not change."""
+    """Return how many micro-batches the first stage keeps activations of at a time. ZB-H1 does not change this
+    number."""
     at = setup.layout
     ranks, pieces = at.pipeline, at.pieces
     micro_batches = np.ceil(setup.batch / (at.data * at.micro_batch))

@@ -4,11 +4,11 @@ A product of an (M x Q) and a (Q x N) matrix takes
 
     2 M N Q / (share x peak) + traffic x (bytes of the three matrices) / bandwidth
 
-which is a rate that grows with 1 / (1/M + 1/N + 1/Q): small products are slower. What memory bounds is priced by its
-bytes. Data-parallel collectives go round a ring over all replicas, and part of the smaller of computation and
+which is a rate that grows with 1 / (1/M + 1/N + 1/Q): small products are slower. Memory-bound operations are priced by
+their bytes. Data-parallel collectives go round a ring over all replicas, and part of the smaller of computation and
 communication is hidden behind the other. A pipeline of p ranks and M micro-batches takes (M + (p-1)/pieces) times a
-stage's passes. If its ranks compute the gradients of weights, which take W, when they would otherwise wait, they wait
-2 (p-1) W less (the zero-bubble schedule ZB-H1). No published row uses such a schedule.
+stage's passes. If its ranks compute the gradients of weights, which take W, when they would otherwise wait, they wait 2
+(p-1) W less (the zero-bubble schedule ZB-H1). No published row uses such a schedule.
 
 The model leaves out the power limit of a GPU and what the allocator costs when memory is nearly full.
 
@@ -27,7 +27,7 @@ from theory.planner.setup import A100, FLASH1, FULL, GRADIENTS, LIGHT, NONE, OPT
 
 @dataclass(frozen=True)
 class StepTime:
-    """Seconds of a step on the slowest GPU. All parts but `micro_batches` add up to `seconds`."""
+    """Seconds of a step on the slowest GPU. All fields except `micro_batches` add up to `seconds`."""
 
     computation: Any  # forward and backward of layers and loss
     recomputation: Any  # of layers in backward

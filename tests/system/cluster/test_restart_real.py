@@ -119,7 +119,8 @@ def test_it_comes_back_as_another_process_and_goes_on_in_one_event_log():
     assert len(arrived) == len(outcome.results[0]) + 1 and all(row[4] >= row[3] for row in arrived)
     (note,) = outcome.notes
     assert (
-        note.startswith("rank 1 was lost at ") and f"(step {step}); it restarted at {born:.4g} s without memory" in note
+        note.startswith("rank 1 was lost at ")
+        and f"(step {step}); it restarted at {born:.4g} s without its memory" in note
     )
 
 

@@ -201,7 +201,9 @@ def test_a_process_that_comes_back_has_the_notes_of_the_simulated_rank_but_for_t
         return [TIMES.sub("*", note) for note in done.notes if "was lost" in note]
 
     simulated = run(Experiment.of(AWAY))
-    assert told(simulated) == told(real()) == ["rank 2 was lost at * s (step *); it restarted at * s without memory"]
+    assert (
+        told(simulated) == told(real()) == ["rank 2 was lost at * s (step *); it restarted at * s without its memory"]
+    )
 
 
 TIMES = re.compile(r"(?<= at )[\d.e-]+|(?<=step )\d+")
