@@ -257,7 +257,7 @@ def test_a_method_whose_setting_is_called_forget_leaves_what_the_reader_has_done
     tab.goto(f"{address}/?algorithm=rmsprop&forget=0.95")
     expect(tab.get_by_role("button", name="Run", exact=True).first).to_be_visible()
     tab.get_by_role("link", name="Textbook").click()
-    tab.locator(".st-key-entry-stragglers").get_by_role("button").click()
+    tab.locator(".st-key-entry-stragglers").get_by_role("link").click()
     part(tab, "My work")
     expect(tab.get_by_text("1 of 6")).to_be_visible()
     assert [a.item for a in kept(tab).answers] == ["elsewhere"]
