@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from app.guide import coach
 from experiments.runs import store
 from experiments.specification.experiment import Experiment
 from tests import fabricated, wcag
@@ -72,12 +73,17 @@ COVERED = """() => {
   return a.left < b.right - 6 && b.left + 6 < a.right && a.top < b.bottom - 6 && b.top + 6 < a.bottom;
 }"""
 HIDDEN = """() => {
+  const main = document.querySelector("[data-testid=stMain]"), end = main.getBoundingClientRect().bottom;
   const a = document.querySelector(".coach").getBoundingClientRect();
-  const used = [...document.querySelectorAll("button, [data-testid=stSlider], [data-baseweb=select], label")];
-  return used.filter((one) => !one.closest(".coach")).filter((one) => {
+  const deep = (one) => [one, ...(one.shadowRoot ? every(one.shadowRoot) : [])];
+  const every = (root) => [...root.querySelectorAll("*")].flatMap(deep);
+  const used = "button, a[href], input, label, [data-testid=stSlider], [data-baseweb=select], [tabindex='0'], canvas";
+  return every(document).filter((one) => one.matches(used) && !one.closest(".coach")).filter((one) => {
     const b = one.getBoundingClientRect();
-    return b.width && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-  }).map((one) => one.innerText || one.dataset.testid);
+    const scrolls = main.contains(one.getRootNode().host ?? one) && !one.closest(".st-key-phone-bar");
+    const bottom = scrolls ? Math.min(b.bottom, end) : b.bottom;
+    return b.width && a.left < b.right && b.left < a.right && a.top < bottom && b.top < a.bottom;
+  }).map((one) => one.innerText || one.className || one.dataset.testid);
 }"""
 RINGED = """() => {
   const [ring, bar] = [".coach-ring", ".stSidebar"].map((one) => +getComputedStyle(document.querySelector(one)).zIndex);
@@ -260,6 +266,23 @@ def test_the_pages_own_style_wins_over_streamlits(page, address):
     whole(page)
     expect(page.locator(".st-key-phone-bar")).to_be_hidden()
     assert page.locator(".stMainBlockContainer").evaluate("e => getComputedStyle(e).maxWidth") == "1560px"
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 800), (1024, 768), (390, 844)])
+def test_no_step_of_the_tour_covers_anything_that_can_be_used(page, address, size):
+    page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    page.goto(f"{address}/?tour=1")
+    whole(page)
+    tour = page.get_by_role("region", name="A short tour")
+    for step in coach.STEPS:
+        expect(tour).to_contain_text(step.title)
+        drawn(page)
+        assert page.evaluate(HIDDEN) == [], step
+        expect(page.locator(".coach-ring")).to_be_in_viewport(ratio=0.95)
+        assert not page.evaluate(COVERED), step
+        tour.get_by_role("button", name="Done" if step == coach.STEPS[-1] else "Next").click()
+    expect(tour).to_have_count(0)
+    assert page.get_by_test_id("stMain").evaluate("e => e.clientHeight") == size[1]
 
 
 def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(page, address):
