@@ -88,10 +88,23 @@ def scope(nodeid: str) -> str:
 SLOW = re.compile(r"^pytestmark = (?:JOURNEY|pytest\.mark\.slow)$", re.MULTILINE)
 
 
+def _quick(config) -> bool:
+    """Whether slow tests do not run."""
+    return config.option.markexpr == "not slow"
+
+
 def pytest_ignore_collect(collection_path, config):
     """Leave out a file of slow tests where these do not run: to import it may take a second in every process."""
-    if config.option.markexpr == "not slow" and collection_path.suffix == ".py":
+    if _quick(config) and collection_path.suffix == ".py":
         return bool(SLOW.search(collection_path.read_text("utf-8"))) or None
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector, name, obj):
+    """Leave out slow functions where these do not run: their cases are thousands of items in every process."""
+    if _quick(collector.config) and name.lower().startswith("test"):
+        return [] if any(mark.name == "slow" for mark in getattr(obj, "pytestmark", ())) else None
     return None
 
 
@@ -125,8 +138,10 @@ def pytest_collection():
 
 
 def pytest_collection_finish():
-    """Keep what was imported and collected from the garbage collector, which would look through it for ever."""
-    gc.collect()
+    """Keep what was imported and collected from the garbage collector, which would look through it for ever.
+
+    To collect once before takes over a second, and frees a few megabytes.
+    """
     gc.freeze()
 
 

@@ -7,7 +7,6 @@ square, so that no single row decides.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from theory.planner.constants import HIGHEST, LOWEST, Constants
 from theory.planner.published import PublishedRows, predict
@@ -25,6 +24,8 @@ class Calibration(NamedTuple):
 
 def fit(rows: PublishedRows, start: Constants = START) -> Calibration:
     """Fit all constants to these rows."""
+    from scipy.optimize import least_squares  # takes a second
+
     low, high = np.array(LOWEST), np.array(HIGHEST)
     unit = np.array(start)
 

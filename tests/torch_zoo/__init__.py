@@ -3,6 +3,7 @@
 python -m tests.torch_zoo 2 [NAME ...]             a table of all, or of these
 python -m tests.torch_zoo --ranks 64 [NAME ...]    on simulated ranks only, with the CPU time of each
 
+    programs.py         all of them by name; to import them takes seconds, so it is done when the first is run
     training.py         what they train, and how
     data_parallel.py    DDP, its hooks and options, averaging
     sharded.py          ZeRO, FSDP, checkpoints
@@ -12,16 +13,7 @@ python -m tests.torch_zoo --ranks 64 [NAME ...]    on simulated ranks only, with
     tutorials/          scripts, each of which does what one of PyTorch's tutorials does
 """
 
-from tests.torch_zoo import data_parallel, model_parallel, pipelines, sharded
-
-PROGRAMS = {
-    program.__name__: program
-    for programs in (data_parallel.PROGRAMS, sharded.PROGRAMS, model_parallel.PROGRAMS, pipelines.PROGRAMS)
-    for program in programs
-}
 QUICK = "ddp", "fsdp2", "one_f_one_b", "tensor_parallel"
-NOT_ON_GLOO = {program.__name__: (program, why) for program, why in data_parallel.NOT_ON_GLOO.items()}
-"""Programs that this torch runs on GPUs only, each with the words of its error."""
 TUTORIALS = (
     *("ddp_spawn", "ddp_elastic", "fsdp2_transformer", "pipeline_transformer", "pipeline_transformer --tracer"),
     *("tensor_parallel_transformer", "nano_gpt"),

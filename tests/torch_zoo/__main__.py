@@ -3,8 +3,9 @@
 import sys
 import time
 
-from tests.torch_zoo import NOT_ON_GLOO, PROGRAMS, TUTORIALS
+from tests.torch_zoo import TUTORIALS
 from tests.torch_zoo.compare import difference, on_processes, simulated
+from tests.torch_zoo.programs import NOT_ON_GLOO, PROGRAMS
 
 
 def compare(size: int, names: list[str]) -> None:

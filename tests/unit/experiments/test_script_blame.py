@@ -18,7 +18,6 @@ from experiments.viewer import script_words, waits
 from experiments.wording.script_summary import lines, share_of_time
 from installation import ROOT
 from tests.tiers import slow_except
-from tests.torch_zoo import PROGRAMS
 from tracing import WAIT
 
 SLOW = 2
@@ -28,8 +27,12 @@ WAITS = r"\d+ ranks wait|rank \d+ waits (?!most)"
 @cache
 def outcome(name, ranks, slow=0, network="1GbE", steps=4):
     faults = Faults(slow={SLOW: float(slow)} if slow else {})
-    program = PROGRAMS.get(name.removeprefix("zoo ")) if name.startswith("zoo ") else None
-    script = program or str(ROOT / "docs" / "scripts" / f"{name}.py")
+    if name.startswith("zoo "):
+        from tests.torch_zoo.programs import PROGRAMS
+
+        script = PROGRAMS[name.removeprefix("zoo ")]
+    else:
+        script = str(ROOT / "docs" / "scripts" / f"{name}.py")
     return simulate(script, ranks, network=network, faults=faults, steps=steps)
 
 
