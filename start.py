@@ -6,8 +6,8 @@ The second time, nothing needs to be installed. This file needs only the standar
 
     python3 start.py                     open the workbench in the browser; further arguments go to streamlit
                                          (--server.port 8600)
-    python3 start.py test [ARGS ...]     run the tests that take minutes, or those you name; further arguments go to
-                                         pytest
+    python3 start.py test [ARGS ...]     run the fast tests (a few minutes), or those you name; further arguments go
+                                         to pytest
     python3 start.py test --all          also run the slow tests: every figure, best rate and journey in the browser
     python3 start.py install             only install
 

@@ -1,7 +1,7 @@
 """The workbench: choose an algorithm, change its settings, run it, and see what it does.
 
-`main.py` is the server, `pages.py` navigation, `cli.py` the commands of `lockstep`. Each folder is a room, and imports
-only rooms above it in this list:
+`main.py` is the server, `pages.py` the navigation, `cli.py` the commands of `lockstep`. Each folder is a room, and
+imports only rooms above it in this list:
 
     browser/       what the workbench adds to a page, and all code that depends on Streamlit's internals
     session/       a reader's runs, pins and answers, and the link to what is on the page

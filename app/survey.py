@@ -41,7 +41,7 @@ HELPS = {
 
 
 def page() -> None:
-    """Show the five sources with their methods, then the table of costs."""
+    """Show the table of costs and, in a second tab, the five sources with their methods."""
     with st.sidebar:
         model, cluster = _choose()
     st.markdown("# The survey, section by section", anchors=False)

@@ -72,7 +72,7 @@ def cell(state: Any) -> tuple[int, int] | None:
 
 
 def curve(frame: bytes, key: str):
-    """Draw the curves from canvases.curve.frame."""
+    """Draw the curves in `frame`, which canvases.curve.frame has packed."""
     return _curve(data=frame, key=key)
 
 
@@ -81,8 +81,9 @@ def _ignore() -> None:
 
 
 def timeline(frame: bytes, key: str = "timeline", on_trouble: Callable[[], None] = _ignore):
-    """Draw the timeline from canvases.timeline.frame or canvases.schedule.frame; on_trouble() is called when the reader
-    causes trouble in it (see `trouble`).
+    """Draw the timeline in `frame`, packed by canvases.timeline.frame or canvases.schedule.frame.
+
+    on_trouble() is called when the reader causes trouble in it (see `trouble`).
     """
     return _timeline(
         data=frame, key=key, on_window_change=_ignore, on_rank_change=_ignore, on_trouble_change=on_trouble
@@ -90,7 +91,7 @@ def timeline(frame: bytes, key: str = "timeline", on_trouble: Callable[[], None]
 
 
 def landscape(frame: bytes):
-    """Draw the landscape from canvases.landscape.frame or canvases.landscape.pending."""
+    """Draw the landscape in `frame`, packed by canvases.landscape.frame or canvases.landscape.pending."""
     return _landscape(data=frame, key="landscape", on_seen_change=lambda: None)
 
 
@@ -139,7 +140,7 @@ def trouble(state: Any, run: Run, name: str) -> Trouble | None:
 
 
 def parse_view(text: Any) -> View:
-    """Return the browser's JSON report of what timeline and curves show, parsed; invalid parts are dropped."""
+    """Parse the browser's JSON report of what timeline and curves show; drop invalid parts."""
     try:
         said = json.loads(text)
     except (TypeError, ValueError, RecursionError):

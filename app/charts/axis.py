@@ -12,7 +12,7 @@ ALONG = {"step": "step", "samples": "samples", "seconds": "time", "bytes": "sent
 
 
 def choose() -> tuple[str, bool]:
-    """Draw the switches of the axis; return (axis, True if the loss is on a logarithmic scale)."""
+    """Draw the switches for the axis and the loss scale; return (axis, True if the loss is on a logarithmic scale)."""
     state = st.session_state
     address.keep("axis", curves.AXES, "step")
     turn = _turn()

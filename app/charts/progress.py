@@ -11,7 +11,7 @@ from experiments.wording import units
 
 
 def scalings(shown: list[Shown], loss: float | None) -> dict[str, list[Scaling]]:
-    """Return {quantity: how it scales with the number of workers}. The first one is "samples per second" or a time.
+    """Return {quantity: how it scales with the number of workers}. The first quantity is samples per second or a time.
 
     Include the time to a held-out `loss`, unless a run had reached it at the start.
     """

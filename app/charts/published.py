@@ -13,7 +13,7 @@ BAND = 1.1  # edges of the band of 10 % around equality
 def published_dots(dots: list[Dot]) -> go.Figure:
     """Return a figure of predicted against published utilisation, by source. Exact predictions lie on the solid line.
 
-    Tokens per second would seem to lie on it for any model, since they differ ten-thousandfold between configurations.
+    Tokens per second would seem to lie on it however poor the predictions: they vary ten-thousandfold between runs.
     """
     figure = go.Figure()
     known = [dot.published for dot in dots]

@@ -42,7 +42,7 @@ def _change(was: Experiment, now: Experiment, name: str) -> str:
 
 
 def apart(reference: Experiment, shown: Experiment) -> list[str]:
-    """Return the settings of `shown` that differ from `reference`, in words: by their values alone, "200 steps"."""
+    """Return, in words, the settings of `shown` that differ from `reference`; only values in `shown`: "200 steps"."""
     before, after = flat(reference), flat(shown)
     names = [name for name in after if name in before and before[name] != after[name]]
     return [

@@ -61,10 +61,9 @@ def find_changes(before: Run, now: Run) -> dict[str, Changes]:
 
 
 def _best_rate(e: Experiment) -> dict[str, Any]:
-    """Return the experiment's best learning rate if it is known, else its method's default, as a change; {} with
-    compression.
+    """Return, as a change, the experiment's best learning rate if it is known, else its method's default.
 
-    A compression may need a very different rate.
+    With a compression, which may need a very different rate, there is no default: return {}.
     """
     if known := best_rate.known_rate(e):
         return {"learning_rate": known}

@@ -62,7 +62,7 @@ def name_runs(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[s
 def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Run]]]:
     """Return the runs in groups that differ only in their seed; the run called `leader` comes first in its group.
 
-    Uploads are never grouped, nor are runs with the same seed on a real cluster, which are not a sample of seeds.
+    Uploads and runs on real clusters are never grouped: they are not a sample of seeds.
     """
     together = []
     for places in differ_in_seed([run.experiment for _, run in these]):

@@ -40,7 +40,7 @@ def answer(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, int]:
             raise ValueError(f"there is no picture {kind[:40]!r} to embed; choose one of {', '.join(KINDS)}.")
         title, body, frames = _schedule(dict(pairs)) if kind == "schedule" else _runs(kind, pairs)
     except TimeoutError:
-        text = f'<meta http-equiv="refresh" content="{AGAIN}"><p role="status">This run is being made.</p>'
+        text = f'<meta http-equiv="refresh" content="{AGAIN}"><p role="status">This run is in progress.</p>'
         return page("Lockstep", text, {}, "embed"), 202
     except (ValueError, OSError) as error:
         return page("Lockstep", f"<p>{escape(sentence(str(error)))}</p>", {}, "embed"), 400

@@ -162,7 +162,7 @@ def explain_no_waiting(now: Run, before: Run) -> str:
     network = units.percents(waits.sum(axis=0).tolist())[NETWORK]  # in the digits of the timeline
     return (
         f"In {units.seconds(now.experiment.seconds)} this run processes {more} times as many samples as synchronous "
-        "SGD with the same slow worker, whose workers must also agree in every step whether time is up. Its "
+        "SGD with the same slow worker (where the workers must also agree in every step whether time is up). Its "
         f"held-out loss is then {run_figure_text(now, 'held_out_loss')}, and that of synchronous SGD "
         f"{run_figure_text(before, 'held_out_loss')}. No worker waits for another: {network} of the remaining grey is "
         "the network, and the rest is the server, which handles one gradient at a time. The price is staleness: while "

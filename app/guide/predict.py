@@ -30,7 +30,8 @@ def offer(wanted: Experiment) -> None:
     which = "the pinned run" if pins.names() else "the run shown"
     with st.container(gap="xsmall", key="predict"):
         st.caption(
-            f"Predict (optional): compared with {which}, {escape_markdown(', '.join(changed[:3]))}, this run has"
+            f"Predict (optional): with {escape_markdown(', '.join(changed[:3]))}, "
+            f"how will the run compare with {which}?"
         )
         with st.container(horizontal=True, gap="medium"):
             for name, (question, answers) in QUESTIONS.items():

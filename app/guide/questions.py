@@ -50,7 +50,7 @@ QUESTIONS = (
         ("A quarter more time: it is one of four", "Twice the time: all wait for it"),
         1,
         "slow=3:4",
-        "Every step waits for the slowest: one worker of four at a quarter of its speed, and all take twice as long. "
+        "Every step waits for the slowest worker: with one of four at a quarter of its speed, all take twice as long. "
         "The model is the same, bit for bit.",
         "seconds",
     ),
@@ -170,7 +170,7 @@ OF_METHODS = (
     ),
     Question(
         "Does it save time to send a fragment while workers continue to train?",
-        ("About a quarter less on a slow network", "No: the same number of bytes is sent"),
+        ("Yes: about a quarter on a slow network", "No: the same number of bytes is sent"),
         0,
         "algorithm=streaming_diloco&network=1GbE&overlap=8",
         "Streaming DiLoCo sends about as many bytes as DiLoCo, in two halves. While a half travels, workers take "
@@ -190,13 +190,13 @@ OF_METHODS = (
         against="algorithm=scaffold&kind=average",
     ),
     Question(
-        "CHOCO sends only a tenth: can workers move all the way to their neighbours' mean?",
+        "CHOCO sends only a tenth of the parameters: can workers still move all the way to their neighbours' mean?",
         ("No: training breaks down", "Yes: they agree sooner"),
         0,
         "algorithm=choco&consensus=1",
-        "Workers know of their neighbours only what was sent, a tenth per step, partly out of date. If they move "
-        "two fifths of the way to the mean, training ends above 90 % accuracy; if they move all the way, the errors "
-        "grow from step to step, and it ends below 25 %.",
+        "Workers know only what their neighbours have sent: a tenth of the parameters per step, partly out of date. If "
+        "they move two fifths of the way to the mean, training ends above 90 % accuracy; if they move all the way, the "
+        "errors grow from step to step, and it ends below 25 %.",
         "step",
         against="algorithm=choco",
     ),

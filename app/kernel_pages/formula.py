@@ -37,7 +37,7 @@ def tex(text: str) -> tuple[list[str], list[str]]:
 
 
 class Unset(ValueError):
-    """A word or sign that cannot be typeset as part of a formula."""
+    """Raised for a word or sign that cannot be typeset as part of a formula."""
 
 
 class _Line:

@@ -236,7 +236,7 @@ def _roof(row: Row, peaks: Peaks) -> str:
     if row.intensity * bandwidth > peaks.flops:
         roof = f"the {units.flops(peaks.flops)}/s of a matrix product"
     else:
-        roof = f"the {units.rate(bandwidth)} that loops without arithmetic move there"
+        roof = f"the {units.rate(bandwidth)} that loops without arithmetic reach there"
     return f"Its working set is {place}. Its roof is {roof}; only noise can lift a measurement above it."
 
 

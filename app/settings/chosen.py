@@ -197,7 +197,7 @@ def _begins(cluster: str, name: str) -> Any:
 
 
 def _beginnings(name: str) -> list:
-    """Return the default of a field of Experiment, whatever the algorithm."""
+    """Return all defaults of a field of Experiment: the general one, and those of single algorithms."""
     every = [entry.declaration.defaults for entry in catalogue.ALGORITHMS.values()]
     return [Experiment.model_fields[name].default, *(own[name] for own in every if name in own)]
 

@@ -34,7 +34,7 @@ class Mend(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why an experiment cannot run, and the numbers that may fix it; "" and false if it can run."""
+    """Why an experiment cannot run, and the numbers that may fix it; empty, and falsy, if it can run."""
 
     text: str = ""
     remedies: tuple[int, ...] = ()

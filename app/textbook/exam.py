@@ -73,7 +73,8 @@ def _result(test: dict) -> None:
     right, wrong = sum(a.right for a in given), sum(a.sure == 2 and not a.right for a in given)
     st.markdown(f"## {right} of {len(given)} right, in {units.seconds(seconds)}", anchors=False)
     if wrong:
-        st.markdown(f"You were sure of {wrong} but wrong; those questions come back first.")
+        which = "that question" if wrong == 1 else "those questions"
+        st.markdown(f"You were sure but wrong on {wrong}; you will see {which} first in the next review.")
     st.button("Done", key="end-exam", on_click=_end)
     for number, answer in enumerate(given):
         chapter = lessons.chapter(answer.chapter)

@@ -1,4 +1,4 @@
-"""The exercise of a chapter: the task, its marks, hints, start files, and where to hand in."""
+"""The exercise of a chapter: the task, its criteria, hints, start files, and where to hand in."""
 
 import streamlit as st
 
@@ -44,7 +44,7 @@ def show(chapter: Chapter) -> None:
 
 
 def _asked(sheet: Sheet) -> None:
-    """Show the points of each mark, its hints one at a time, and the targets."""
+    """Show how many points each criterion earns, its hints one at a time, and the targets."""
     st.markdown("## What it is worth", anchors=False)
     st.markdown(f"{sum(sheet.points.values())} points in all, scaled to a score of 100:")
     for number, (mark, points) in enumerate(sheet.points.items(), 1):
@@ -58,7 +58,7 @@ def _asked(sheet: Sheet) -> None:
 
 
 def _hints(sheet: Sheet, number: int) -> None:
-    """Show the hints on a mark that the reader has taken, and a button for the next one."""
+    """Show the hints that the reader has taken for criterion `number`, and a button for the next one."""
     taken = st.session_state.setdefault(f"hints-{sheet.name}", [])
     steps = sum(name.startswith(f"{number}.") for name in taken)
     with st.popover(f"Hint {steps} of {len(STEPS)}" if steps else "Hint", icon=":material/lightbulb:"):

@@ -1,4 +1,4 @@
-"""The report on a solution: its score, marks and timeline, next to the textbook's once every mark is earned."""
+"""The report on a solution: score, criteria and timeline; the textbook's timeline, too, once all points are earned."""
 
 import streamlit as st
 
@@ -48,7 +48,7 @@ def _timelines(kept: dict[str, dict], key: str) -> None:
     st.markdown("### Your timeline and the textbook's" if both else "### Your timeline", anchors=False)
     if not both:
         st.caption(
-            "The textbook's timeline appears next to yours once you have earned every mark; until then, it would "
+            "The textbook's timeline appears next to yours once you have earned all points; until then, it would "
             "give away the answer."
         )
     for number, (whose, frame) in enumerate(_frames(kept).items()):

@@ -10,7 +10,7 @@ from lessons.chapters import Chapter
 
 
 def schedule(chapter: Chapter, block: markup.Schedule, place: str) -> None:
-    """Show the schedule that a mark in a text or a lab sheet (`place`) names."""
+    """Show the schedule that `block` describes, in a chapter's text or its lab sheet (`place`)."""
     box = f"schedule-{place}-{block.plan.key()}"
     with st.container(border=True, key=box):
         _head(chapter, block)
@@ -19,7 +19,7 @@ def schedule(chapter: Chapter, block: markup.Schedule, place: str) -> None:
 
 
 def timeline(chapter: Chapter, block: markup.Timeline, place: str) -> None:
-    """Show the timeline that a mark in a text or a lab sheet (`place`) names."""
+    """Show the timeline that `block` describes, in a chapter's text or its lab sheet (`place`)."""
     name = block.experiment.key()
     box = f"timeline-{place}-{name}"
     with st.container(border=True, key=box):

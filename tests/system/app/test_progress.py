@@ -70,7 +70,7 @@ def test_a_test_asks_ten_questions_of_the_chapters_chosen_and_explains_none_befo
     assert words(page).count("You said") == 10
     (score,) = [element.value for element in page.markdown if element.value.startswith("## ")]
     assert score.startswith("## 7 of 10 right, in ") and score.endswith(("s", "min"))
-    assert "You were sure of 3 but wrong" in words(page)
+    assert "You were sure but wrong on 3" in words(page)
     recorded = page.session_state.progress.answers
     assert [a.question for a in recorded] == asked and {a.place for a in recorded} == {"again"}
     assert [a.right for a in recorded] == [True] * 7 + [False] * 3

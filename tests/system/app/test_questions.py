@@ -79,7 +79,7 @@ FINDS = {
         lambda now, was: now["share_communicate"] < 0.025 and 0.28 < was["share_communicate"] < 0.3,
     ),
     "What does SCAFFOLD pay for its control variates?": (grows("bytes", 2, 2), grows("seconds", 1.3, 1.37)),
-    "CHOCO sends only a tenth: can workers move all the way to their neighbours' mean?": (
+    "CHOCO sends only a tenth of the parameters: can workers still move all the way to their neighbours' mean?": (
         lambda now, _: now["accuracy"] < 0.25, lambda _, was: was["accuracy"] > 0.9,
     ),
     "Decoupled DiLoCo ends a round as soon as one worker is ready: does a slow worker hold up the others?": (
@@ -105,9 +105,10 @@ RIGHT = {  # the prediction that these figures bear out
     "Two of eight workers lie: can the others still learn?": "Yes, if they use medians instead of means",
     "Who waits for a slow worker in asynchronous DiLoCo?": "Hardly anybody",
     "NoLoCo averages only pairs: does a slow worker delay only its partner?": "No: in the end all of them wait",
-    "Does it save time to send a fragment while workers continue to train?": "About a quarter less on a slow network",
+    "Does it save time to send a fragment while workers continue to train?": "Yes: about a quarter on a slow network",
     "What does SCAFFOLD pay for its control variates?": "Twice the bytes",
-    "CHOCO sends only a tenth: can workers move all the way to their neighbours' mean?": "No: training breaks down",
+    "CHOCO sends only a tenth of the parameters: can workers still move all the way to their neighbours' mean?": "No: training "
+    "breaks down",
     "Decoupled DiLoCo ends a round as soon as one worker is ready: does a slow worker hold up the others?": "No: they "
     "hardly ever wait",
     "Each of four ranks has a quarter of every sequence: do all compute for the same time?": "No: the last takes more "
