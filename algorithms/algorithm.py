@@ -70,7 +70,7 @@ def one_model(workers: int, s: Any) -> Split:
 
 
 def one_per_worker(workers: int, s: Any) -> int:
-    """Return one shard or stage per worker: each has its own shard of the data, or its own stage."""
+    """Return `workers`: each has its own shard of the data, or its own stage."""
     return workers
 
 
@@ -120,7 +120,7 @@ def boundary_traffic(shape: Shape, s: Any) -> float:
 
 
 def unpredictable(shape: Shape, s: Any) -> None:
-    """Return None: the number is known only after a run."""
+    """Return None: the number of elements sent is known only after a run."""
 
 
 def accept(workers: int, batch: int, workload: Any, s: Any) -> None:
@@ -208,7 +208,7 @@ class Algorithm:
     stable_rate: float = 0.1
     """A learning rate at which it converges on a smooth problem."""
     diverging_rate: float | None = 900.0
-    """A learning rate at which it diverges, after more than one loss; None if every rate is safe."""
+    """A learning rate at which it diverges, but not before two losses are recorded; None if every rate is safe."""
     steps_to_learn: int = 200
     """Number of steps in which it learns digits and spirals at its defaults."""
     counts_staleness: bool = False

@@ -41,7 +41,7 @@ class Column(NamedTuple):
 
 
 class Unusable(ValueError):
-    """The column can be neither a feature nor a label. The message explains why."""
+    """Raised if a column can be neither a feature nor a label. The message explains why."""
 
 
 def read(name: str, cells: Sequence[str], lines: Sequence[int], commas_part_cells: bool) -> Column:

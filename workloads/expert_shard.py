@@ -25,8 +25,8 @@ class ExpertShard(InterruptedPass, RoutingTally):
     """The shard of rank `rank` in a model whose experts are divided evenly among `ranks` ranks.
 
     gradient(w, batch, exchange) returns the mean loss of this rank's samples, and g: for its experts the gradient of
-    the sum of the losses of all ranks, for replicated parameters that of its own loss. `where`, (d_r,), has the place
-    of each number of w in the model; the first `own` ones are those of its experts.
+    the sum of the losses of all ranks, for replicated parameters that of its own loss. `where`, (d_r,), has the index
+    in the whole model of each element of w; the first `own` ones are those of its experts.
     """
 
     interrupted = MoeBlock

@@ -1,7 +1,7 @@
 """Grid shard: a tensor shard of some blocks at some positions of every sequence, with some of the experts.
 
-What else than sums a block needs from other ranks is passed in. Attention meets the keys of other positions, and rows
-of tokens travel to the experts that they choose:
+Besides sums, a block may need two exchanges with other ranks, which are passed in: attention reads the keys of other
+positions, and rows of tokens travel to the experts that they choose:
 
     attention.forward(q, k, v)   -> (a, saved)       exchange.to_experts(rows)        -> (own, saved)
     attention.backward(da, saved) -> (dq, dk, dv)    exchange.to_tokens(own, saved)   -> rows
@@ -24,7 +24,7 @@ from workloads.transformer_blocks import ExpertsBlock, HeadsBlock, TokenBlock, T
 
 
 class GridShard(TensorShard, RoutingTally):
-    """The shard at place `rank` of `ranks`, of one stage of a pipeline; see `TensorShard`.
+    """Shard `rank` of `ranks` of one pipeline stage; see `TensorShard`.
 
     `pieces` are ascending slices of the positions, all of them if there are none. `holder` is (holder, holders), which
     part of the experts of each mixture it has; they are the first `experts` numbers of w.
@@ -53,7 +53,7 @@ class GridShard(TensorShard, RoutingTally):
         return mean
 
     def report_part(self, w, first: bool, experts: bool) -> None:
-        """Report what this rank would ship now: all but its experts if it is the `first`, and its `experts`."""
+        """Report what this rank would ship now: its experts if `experts`, and everything else if `first`."""
         start, stop = 0 if self.rank == 0 else self.biases, len(w) if self.rank == 0 else self.sharded
         start, stop = start if experts else self.experts, stop if first else self.experts
         self.task.report(w[start:stop], self.where[start:stop])
@@ -70,7 +70,7 @@ class GridShard(TensorShard, RoutingTally):
 
 
 class HeadsShard(BlockShard):
-    """An attention block at some positions; `attention` meets the keys of the others."""
+    """An attention block at some positions; `attention` also reads the keys of the others."""
 
     def __init__(self, task, number, block: HeadsBlock, places, attention):
         super().__init__(task, number, block, places)

@@ -35,7 +35,7 @@ class Layer(Protocol):
 
     @property
     def name(self) -> str:
-        """What kind of layer it is: "dense"."""
+        """The kind of layer, such as "dense"."""
         return type(self).__name__.lower()
 
     @abstractmethod
@@ -47,11 +47,17 @@ class Layer(Protocol):
         """Return (y, saved): the outputs, and what the backward pass needs."""
 
     def in_precision(self, kind: str) -> "Layer":
-        """Return this layer, rounding to 16-bit format `kind` what it stores and reads again within a pass."""
+        """Return a copy that rounds to 16-bit format `kind` what it stores and reads again within a pass.
+
+        By default, a layer stores nothing of this sort and returns itself.
+        """
         return self
 
     def with_recomputation(self) -> "Layer":
-        """Return this layer, saving less if its backward pass can compute the rest again. By default, it cannot."""
+        """Return a copy that saves less, because its backward pass computes the rest again.
+
+        By default, a layer cannot do so and returns itself.
+        """
         return self
 
     def statistics(self, saved) -> Any:
@@ -69,7 +75,10 @@ class Layer(Protocol):
 
     @abstractmethod
     def backward_weights(self, gradients, pending) -> None:
-        """Write the gradients of the parameters, with dy the gradient of the mean over samples."""
+        """Write the gradients of the parameters, from the `pending` that `backward_input` returned.
+
+        Losses are means over samples.
+        """
 
     def add_weights(self, gradients, pending) -> None:
         """Add the gradients of the parameters to `gradients`. The sum is not charged."""

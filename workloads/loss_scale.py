@@ -5,7 +5,7 @@ parameters by it once they are float32. Powers of two change no bits on the way,
 
 A dynamic scale begins at 2^16. A gradient that is not finite has overflowed: its step is skipped, and the scale is
 halved. After `window` consecutive steps without an overflow it is doubled. Ranks that average their gradients first see
-an overflow on any rank in the mean, and so all skip the same steps without a message more. Ranks that each see a part
+an overflow on any rank in the mean, and so all skip the same steps without an extra message. Ranks that each see a part
 of the gradient all-reduce one number to agree.
 
 Source: Micikevicius et al., arXiv:1710.03740, section 3.2; torch.amp.GradScaler, whose constants these are;

@@ -38,7 +38,7 @@ FORMATS = {"bf16": (8, -126), "fp16": (11, -14)}
 
 @dataclass(frozen=True)
 class RoundedLayer(WrappingLayer):
-    """`inner`, computing in a 16-bit format. Parameters and gradients are float32, as are all arrays."""
+    """A layer that computes as `inner` does, but in a 16-bit format. All arrays, also parameters, are float32."""
 
     kind: str  # of FORMATS
     copies: bool = True  # whether it reads copies of float32 weights, whose conversion is charged

@@ -70,7 +70,7 @@ def build(
     dtype=np.float32,
     loss: kernels.Kernel = kernels.softmax_cross_entropy,
 ) -> Sequential:
-    """Return the model that the knobs ask for.
+    """Return the model that the knobs describe.
 
     It maps samples of shape `inputs` to `outputs` numbers: a logit for each class, or the numbers to estimate.
     """

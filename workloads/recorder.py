@@ -12,7 +12,7 @@ from workloads.checkpoints import Checkpoint
 
 
 class Diverged(ArithmeticError):
-    """The loss became NaN or infinite on `rank`, at `step`. Everything recorded until then is kept."""
+    """Raised if the loss became NaN or infinite on `rank`, at `step`. Everything recorded until then is kept."""
 
     def __init__(self, loss: float, rank: int, step: int):
         super().__init__(f"the loss was no longer finite at step {step} on rank {rank}")
@@ -23,7 +23,7 @@ class Diverged(ArithmeticError):
 
 
 class OutOfMemory(ValueError):
-    """A rank needs more memory than it has."""
+    """Raised if a rank needs more memory than it has."""
 
 
 class Recorder:

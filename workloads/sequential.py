@@ -32,8 +32,9 @@ POPULATION = 2048  # largest number of training samples from which a layer's sta
 class Sequential:
     """A model made of `layers`, with the kernel of the loss at its outputs.
 
-    If this model is part of a larger one, `first` is the number of its first layer there, and `offset` the place of its
-    first parameter. w and g are vectors (parameters,), x and y are (samples, ...), and losses are means over samples.
+    If this model is part of a larger one, `first` is the number of its first layer there, and `offset` the index of
+    its first parameter. w and g are vectors (parameters,), x and y are (samples, ...), and losses are means over
+    samples.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class Sequential:
         return samples * max(layer.scratch for layer in self.layers) * itemsize
 
     def with_recomputation(self, how: str = "full") -> Sequential:
-        """Return this model, recomputing activations in the backward passes of its gradients.
+        """Return a copy of this model that recomputes activations in the backward pass.
 
         "full": about sqrt(depth) inputs and sqrt(depth) layers' activations are kept at a time. "selective": attention
         weights are not kept. Raise ValueError if there are none.
@@ -213,7 +214,7 @@ class Sequential:
         return isinstance(self.layers[-1], RoundedLayer)
 
     def in_precision(self, kind: str, copies: bool = True) -> Sequential:
-        """Return this model, computing in 16-bit format `kind`, "bf16" or "fp16", with `copies` of float32 weights."""
+        """Return a copy of this model that computes in `kind`, "bf16" or "fp16", with `copies` of float32 weights."""
         return Sequential(
             [RoundedLayer(layer.in_precision(kind), kind, copies) for layer in self.layers], self.criterion, self.dtype
         )

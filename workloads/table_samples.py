@@ -38,7 +38,7 @@ class LearnedRows(NamedTuple):
 
 
 class Gaps(ValueError):
-    """There are missing cells in `rows` rows, and the user has not chosen how to handle them."""
+    """Raised if cells are missing in `rows` rows and the user has not chosen how to handle them."""
 
     def __init__(self, message: str, rows: int):
         super().__init__(message)

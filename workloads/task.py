@@ -325,7 +325,7 @@ class Task:
         self.recorder.record_update(staleness)
 
     def holds(self, kind: str, nbytes: int, stored: int = 0) -> None:
-        """Set the number of bytes of `kind` (one of `tracing.HELD`) that this rank holds, with `stored` bytes more.
+        """Set the number of bytes of `kind` (one of `tracing.HELD`) that this rank holds to `nbytes` + `stored`.
 
         Raise OutOfMemory if the total exceeds the rank's memory. Computing a gradient already records parameters,
         gradients and activations; optimizers record their state, and `kernels.keep` its argument. In mixed precision,
@@ -353,9 +353,9 @@ class Task:
         self.recorder.loss(loss, samples)
 
     def _check_recomputation(self, whole_layers: bool = False) -> None:
-        """Raise ValueError if activations are to be recomputed by a pass through parts of the model, which cannot.
+        """Raise ValueError if activations are to be recomputed: a pass through parts of the model cannot do so.
 
-        Attention weights can be if the pass runs `whole_layers`.
+        It can recompute attention weights if it runs `whole_layers`.
         """
         how = self.workload.recomputes
         if how == "full":

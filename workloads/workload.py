@@ -75,7 +75,7 @@ class Workload(Protocol):
         """Return the held-out loss and accuracy at w."""
 
     def in_precision(self, kind: str, copies: bool = True) -> Workload:
-        """Return this workload, computing in 16-bit format `kind`, "bf16" or "fp16", with `copies` of float32 weights.
+        """Return a copy of this workload that computes in `kind`, "bf16" or "fp16", with `copies` of float32 weights.
 
         Raise ValueError if it cannot.
         """
@@ -85,8 +85,8 @@ class Workload(Protocol):
         )
 
     def with_recomputation(self, how: str = "full") -> Workload:
-        """Return this workload, recomputing activations in backward passes: all ("full"), or attention weights only
-        ("selective"). Raise ValueError if it cannot.
+        """Return a copy of this workload that recomputes activations in backward passes: all ("full"), or attention
+        weights only ("selective"). Raise ValueError if it cannot.
         """
         raise ValueError(
             f"recompute_activations: {self.name} does not consist of Lockstep's own layers, so none can be computed "

@@ -6,10 +6,10 @@ In a round, some of the workers, A, start from the common model x and take H ste
     c_i' <- c_i - c + (x - y) / (H lr)                 the mean gradient along the way
     x <- x + outer_rate mean over A of (y - x)         c <- c + (1/N) sum over A of (c_i' - c_i)        c_i <- c_i'
 
-c_i is what worker i's own data ask for, c what all data ask for: c - c_i turns the worker's steps to the common
-direction, so that x ends at the optimum where plain averaging misses it (see local_sgd). The sum of all c_i is
-always N c. `average` is FedAvg: no c, no mu. `prox` is FedProx: no c, but a spring of stiffness mu to x, which makes
-the drift smaller, and the bias too. A worker that is not in A computes nothing in the round.
+c_i is the mean gradient of worker i's own data, c that of all data: adding c - c_i turns the worker's steps towards
+the common direction, so that x ends at the optimum where plain averaging misses it (see local_sgd). The sum of all
+c_i is always N c. `average` is FedAvg: no c, no mu. `prox` is FedProx: no c, but a spring of stiffness mu to x, which
+makes the drift smaller, and the bias too. A worker that is not in A computes nothing in the round.
 
 Price: an all-reduce per round, two for scaffold: 2 (N-1) d or 4 (N-1) d elements; scaffold keeps c, c_i and two more
 vectors.

@@ -4,7 +4,7 @@ Each worker clips its own gradient, and accumulates a velocity u and what it has
 
     g <- g min(1, clipping / (sqrt N |g|))
     u <- m u + g        v <- v + u                           momentum correction: late, but with its momentum
-    S <- the share `density` of places with the largest |v|        send (S, v[S])
+    S <- the indices of the largest |v|, `density` of all          send (S, v[S])
     v[S] <- 0           u[S] <- 0                            factor masking: no stale momentum of what was sent
 
 Biases, which are few, are sent whole. The density falls 1/4, 1/16, 1/64 ... to its value, so that the first steps,

@@ -1,6 +1,6 @@
 """Random-k sends the same random elements of every worker's gradient, so a ring can sum them without sending indices.
 
-    S <- k = density d places, the same on all ranks        g <- (d/k) mean over the ranks of g[S], 0 elsewhere
+    S <- k = density d indices, the same on all ranks        g <- (d/k) mean over the ranks of g[S], 0 elsewhere
 
 With the factor d/k it is unbiased, and noisier. With error feedback nothing is lost, and there is no factor: an
 element's accumulated gradients are sent together when it is drawn.

@@ -3,7 +3,7 @@
     v <- g + e        S <- the k largest of |v|        send (S, v[S])        e <- decay v off S        k = density * d
 
 Their indices differ between workers, so a ring cannot sum them: messages are all-gathered, and together may touch N k
-places. Without error feedback small elements are never sent. With a decay below 1 they are forgotten if they wait for
+elements. Without error feedback small elements are never sent. With a decay below 1 they are forgotten if they wait for
 long. Applied to DiLoCo's displacements, with decay 0.95 and an outer step without momentum, it is SparseLoCo.
 
 Price: 2 k words to each of N - 1 others; the dense ring moves 2 d (N-1)/N, so it is worth it for density < 1/N.

@@ -50,8 +50,8 @@ def partner(rank, size, turn, seed):
 
 
 def contraction(mu, gamma):
-    """Return the factor per exchange by which the mean squared disagreement of many workers falls while none of them
-    trains.
+    """Return the factor by which each exchange multiplies the mean squared disagreement of many workers while none of
+    them trains.
 
     The second moments of a worker's distance from the mean, and of its velocity, follow a linear recursion (x'x, x'v,
     v'v); the factor is the largest magnitude of its eigenvalues.
@@ -66,8 +66,8 @@ def unstable(e):
     if e.workers > 2 and (factor := contraction(mu, gamma)) > 1:
         yield (
             "pull",
-            f"With pull {gamma:g} and outer momentum {mu:g} the squared disagreement of many workers grows {factor:.2g}"
-            f" times per exchange; use a smaller pull.",
+            f"With pull {gamma:g} and outer momentum {mu:g}, each exchange multiplies the squared disagreement of many "
+            f"workers by {factor:.2g}; use a smaller pull.",
         )
 
 

@@ -42,7 +42,7 @@ class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     update: Rule = knob("sgd", "optimizer of every rank")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-    exchange: Literal["ring", "gather", "ulysses"] = knob("ring", "how queries meet the keys of other ranks")
+    exchange: Literal["ring", "gather", "ulysses"] = knob("ring", "how queries reach the keys of other ranks")
     positions: Positions = knob("zigzag", "which positions of a sequence a rank has")
 
 
@@ -90,7 +90,7 @@ class Exchange:
         self.task, self.comm, self.pieces, self.heads = task, comm, pieces, heads
 
     def nothing_seen(self, q):
-        """Return (y, total), the output and the logarithms of its softmax sums, before any key is attended to."""
+        """Return the initial (output, log-sum-exp) of attention, before any key has been seen: (anything, -inf)."""
         total = kernels.empty((len(q), self.heads, q.shape[1]), q)
         total[:] = -math.inf
         return kernels.empty_like(q), total

@@ -45,8 +45,8 @@ class Overlapped(Op):
 
 
 class ScheduleError(ValueError):
-    """A mistake in a schedule. `word` is the invalid op, or the word that is not an op, and `rank` the rank whose list
-    has it.
+    """Raised for a mistake in a schedule. `word` is the invalid op, or the word that is not an op, and `rank` the rank
+    whose list has it.
 
     `word` is "" and `rank` -1 if the mistake is in no single list, such as a missing op.
     """
