@@ -31,7 +31,7 @@ from pydantic import (
 
 
 class Refusal(ValueError):
-    """An experiment that cannot run. `remedies` are whole-number values of one setting with which it might."""
+    """Raised for an experiment that cannot run. `remedies` are integers to try as the value of one setting."""
 
     def __init__(self, message: str, remedies: Iterable[int] = ()):
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""Whether the launches of a GPU are being captured, and what kernels may do meanwhile (see `kernels/graph.py`).
+"""Know whether GPU launches are being captured, and what kernels may do meanwhile (see `kernels/graph.py`).
 
-While launches are captured they are recorded, not run, so no number of theirs exists yet. A sum that is a function's
-result is read later; a number that decides what is launched next makes the capture impossible.
+Captured launches are recorded, not run, so their results do not exist yet. A sum that a function returns is read later;
+a number that decides what is launched next makes the capture impossible.
 """
 
 from contextvars import ContextVar
@@ -12,7 +12,7 @@ CAPTURING: ContextVar[bool] = ContextVar("lockstep_capturing", default=False)
 
 
 class NotCapturable(RuntimeError):
-    """A function whose launches cannot be captured, because they depend on numbers that are on the GPU."""
+    """Raised if launches cannot be captured, because they depend on numbers that are on the GPU."""
 
 
 class UnreadSum:

@@ -110,6 +110,6 @@ class ReplayedGradient:
 
 
 def _bits(result: tuple) -> tuple[bytes, bytes]:
-    """Return the bits of (loss, g), by which NaN equals itself."""
+    """Return the bits of (loss, g), so that NaN compares equal to itself."""
     loss, g = result
     return np.float64(loss).tobytes(), to_numpy(g).tobytes()

@@ -17,7 +17,8 @@ import numpy as np
 class Meter(Protocol):
     """An observer of the cost of kernels.
 
-    If it can charge many calls faster together, it also has `charge_all(prices)`, which charges the rows of `Prices`.
+    A meter that can charge many calls together faster also has `charge_all(prices)`, which charges the rows of
+    `Prices`.
     """
 
     def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
@@ -65,7 +66,7 @@ class Prices:
         self.rows.append((kernel, flops, nbytes))
 
     def keep(self, kind: str, nbytes: int) -> None:
-        """Raise ValueError: to charge a call again says nothing of memory that it keeps."""
+        """Raise ValueError: charging a call again would not account for the memory that it keeps."""
         raise ValueError(f"a call that keeps {nbytes:,} bytes of {kind} cannot be repeated by its prices alone.")
 
     @cached_property

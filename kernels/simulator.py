@@ -42,11 +42,11 @@ MATH = SimpleNamespace(**vars(math) | {function.__name__: numpys for function, n
 
 
 class Race(RuntimeError):
-    """Two threads of a block access a cell of shared memory, at least one writes it, and no barrier separates them."""
+    """Raised if threads of a block access a cell of shared memory, one writes it, and no barrier separates them."""
 
 
 class DivergentBarrier(RuntimeError):
-    """Some threads of a block wait at a barrier while others wait at another one or have finished."""
+    """Raised if some threads of a block wait at a barrier while others wait at another one or have finished."""
 
 
 class SourceLine(NamedTuple):
@@ -57,7 +57,7 @@ class SourceLine(NamedTuple):
 
     @classmethod
     def of(cls, code: CodeType, offset: int) -> SourceLine:
-        """Return the line of the instruction at `offset` bytes. Finding it takes longer than all else of an access."""
+        """Return the line of the instruction at `offset` bytes. Finding it takes most of the time of an access."""
         return cls(code, next(line for start, end, line in code.co_lines() if line and start <= offset < end))
 
     def __str__(self):

@@ -1,4 +1,4 @@
-"""Displacement: the distance between two vectors, and its direction.
+"""Displacement: the difference of two vectors, scaled.
 
     p <- a (x - y)
 
