@@ -107,8 +107,8 @@ RIGHT = {  # the prediction that these figures bear out
     "NoLoCo averages only pairs: does a slow worker delay only its partner?": "No: in the end all of them wait",
     "Does it save time to send a fragment while workers continue to train?": "Yes: about a quarter on a slow network",
     "What does SCAFFOLD pay for its control variates?": "Twice the bytes",
-    "CHOCO sends only a tenth of the parameters: can workers still move all the way to their neighbours' mean?": "No: training "
-    "breaks down",
+    "CHOCO sends only a tenth of the parameters: can workers still move all the way to their "
+    "neighbours' mean?": "No: training breaks down",
     "Decoupled DiLoCo ends a round as soon as one worker is ready: does a slow worker hold up the others?": "No: they "
     "hardly ever wait",
     "Each of four ranks has a quarter of every sequence: do all compute for the same time?": "No: the last takes more "
