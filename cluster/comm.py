@@ -259,7 +259,7 @@ class RankLost(ClusterError):
 
 
 class RankFailed(ClusterError):
-    """Raised when the program of `rank` raised an exception at `step`, which is the __cause__ if available."""
+    """Raised when the program of `rank` raised an exception at `step`: the __cause__, if available."""
 
     def __init__(self, message: str, rank: int, step: int = -1):
         super().__init__(message)

@@ -56,7 +56,8 @@ class Device:
 
 class Bill:
     """A stopwatch that adds up prices instead of measuring: the time `device` takes for the kernels since the last
-    lap."""
+    lap.
+    """
 
     def __init__(self, device: Device):
         self.device, self.seconds = device, 0.0

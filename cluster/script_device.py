@@ -1,7 +1,7 @@
 """What a rank of a script computes on: a device, and the cost of torch and Python on it.
 
     operation                 overhead + max(FLOPs / flops, bytes / bandwidth)    16-bit products by `half`
-     one that computes much    overhead + bytes slow / bandwidth                   such as a softmax
+    one that computes much    overhead + bytes slow / bandwidth                   such as a softmax
     one that returns a view   view
     Python                    call, for each call of a Python function
 

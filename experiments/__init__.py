@@ -5,7 +5,7 @@ Experiment (frozen, validated; as JSON, URL or command line) -> run() -> Run -> 
     specification/  what to run: the experiment, its faults, the catalogue of choices
     wording/        how numbers, experiments, ranks and places are written
     runs/           records of runs: figures, evaluations, causes of waits, files, folders
-    execution/      how a run is made, and what is checked before
+    execution/      how an experiment is run, and what is checked first
     jobs/           runs and other work, each in its own process
     measure/        this machine: kernels, messages, the layers of a model
     study/          schedules, partitions and rates

@@ -35,7 +35,8 @@ def young_interval(saving: float, between: float) -> float:
 
 def daly_interval(saving: float, between: float) -> float:
     """Return the seconds of work between two checkpoints, by Daly's formula, which is better if failures are
-    frequent."""
+    frequent.
+    """
     if saving >= 2 * between:
         return between
     x = saving / (2 * between)

@@ -40,7 +40,8 @@ def pareto(n: int, k: int, shape: float) -> float:
 
 def lognormal(n: int, k: int, sigma: float) -> float:
     """Return the mean time until k of n are done; times are log-normal with mean 1: exp(sigma z - sigma^2 / 2), z
-    standard normal."""
+    standard normal.
+    """
     _check(n, k)
     z = np.linspace(-9, 9 + sigma, 4001)  # the integrand is smooth and 0 at both ends, so the trapezoid rule is exact
     below = np.array([math.erfc(-x / math.sqrt(2)) / 2 for x in z])

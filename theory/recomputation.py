@@ -10,8 +10,8 @@ For L equal layers with inputs of a bytes that keep c bytes each, k such segment
 
     k a + (L / k) c,    at least 2 sqrt(L a c), with k = sqrt(L c / a) segments    (sqrt(L) if c = a)
 
-and repeat one forward pass. The last segment is kept, since repeating it would free nothing. Source: Chen et al.,
-arXiv:1604.06174, 2016, sections 3 and 4; the exact search is our own.
+and repeat one forward pass. The last segment is kept, since repeating it would free nothing.
+Source: Chen et al., arXiv:1604.06174, 2016, sections 3 and 4; the exact search is our own.
 """
 
 from collections.abc import Sequence

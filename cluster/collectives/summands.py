@@ -7,7 +7,8 @@ import kernels
 
 def summand(x: Any, scale: float) -> Any:
     """Return the message that carries `x`. A summand of a mean is wrapped in a tuple, which marks it without extra
-    bytes."""
+    bytes.
+    """
     return x if scale == 1.0 else (x,)
 
 

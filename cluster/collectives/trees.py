@@ -53,8 +53,8 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
     In a single tree, half of the ranks would be leaves, which pass nothing on. In two trees, every rank sends and
     receives n bytes on the way up, and n on the way down. The halves are cut into `chunks`, so that many levels work at
     the same time. Each level lags LAG chunks behind the one before it, so that no rank waits for the latency either. No
-    rank has the same parent in both trees (except rank 2 of 3, which is a leaf of rank 0 in the second tree and passes
-    messages to it in both), so messages need not name the tree to which they belong.
+    rank has the same parent in both trees (except rank 2 of three, which is one level below its parent in both), so
+    messages need not name the tree to which they belong.
     """
     size, rank = comm.size, comm.rank
     top = (size - 1).bit_length()

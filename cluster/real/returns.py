@@ -50,7 +50,8 @@ class Returns:
 
     def record_return(self, event_log: EventLog, born: float) -> str:
         """Record how long the rank was away, and that it returned without its memory at `born`. Return a note about
-        it."""
+        it.
+        """
         since = max([event_log.mark, *(end for *_, end, _, _ in event_log.spans[-1:])])
         event_log.spans.append((IDLE, since, max(since, born), event_log.step, "lost"))
         held = {kind: nbytes for _, _, kind, nbytes in event_log.memory}

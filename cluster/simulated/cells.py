@@ -15,8 +15,8 @@ sparse step accesses, twice that for the second line, and so on.
 It is different if threads access all lines in every step, as with dense gradients. They wait for each other's lines,
 and are probably coupled: side by side for a long time, or not at all. The share that two real threads lose then hardly
 depends on the length of the vector: it is 4 to 14 % on average over all sessions, so r is `MEETING`, a constant
-fraction of T. Single sessions differ by a factor of up to forty: the same bowl of 100 numbers lost 0.7 % in one and 28
-% in another.
+fraction of T. Single sessions differ by a factor of up to forty: the same bowl of 100 numbers lost 0.7 % in one and
+28 % in another.
 
 `TAKEN` and `MEETING` were fitted to the losses of two real threads (`tests/benchmarks/lost_additions.py`), on cores
 that pass a line in 53 to 290 ns. With sparse rows of 4 to 32 lines, the threads lost 0.6 to 1.1 times what is simulated

@@ -8,7 +8,7 @@
 A rank is a thread of this process, and one of them runs at a time (`cluster/strands/threads.py`).
 
     process_state.py  per-process state of which each rank needs its own copy
-     process.py        the process that a rank's script believes it runs in; environment.py what it gets from its system
+    process.py        the process that a rank's script believes it runs in; environment.py what it gets from its system
     world.py          torch.distributed of each rank: groups, rendezvous, losses, steps; store.py is the store
     logged_values.py  values that a script logs
     refusals.py       what is not simulated

@@ -32,7 +32,8 @@ class StillRunning(BaseException):
 
 class Abandoned(BaseException):
     """Raised inside a rank that catches everything. Creating it stops the thread for good, so that it cannot crash
-    Python at exit."""
+    Python at exit.
+    """
 
     def __init__(self):
         super().__init__()

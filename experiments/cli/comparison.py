@@ -37,9 +37,9 @@ def side_by_side(
     """Return the runs as a table that fits the terminal, or as JSON: one row per run or, with `seeds`, per group of
     runs that differ only in their seed.
 
-    With `agreements`, also say whether each later run is the same training as the first, or where they part. A
-    difference that is expected, because the algorithms differ, is not mentioned. `axes` are the settings that a sweep
-    has varied: if workers are among them, rows have speed-up and efficiency.
+    With `agreements`, also say whether each later run is the same training as the first or, if not, where they first
+    differ. A difference that is expected, because the algorithms differ, is not mentioned. `axes` are the settings that
+    a sweep has varied: if workers are among them, rows have speed-up and efficiency.
     """
     names = [folder.name for folder in folders] if as_json or seeds else short_names(folders)
     rows = over_seeds(runs) if seeds else [{"run": name, **row} for name, row in zip(names, compare(runs), strict=True)]

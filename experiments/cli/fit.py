@@ -26,13 +26,13 @@ NEAR = 1.25  # a factor
     "--peak",
     type=FiniteRange(*PEAKS["half"][:2]),
     metavar="FLOP/s",
-    help="with --gpu: its 16-bit peak",
+    help="with --gpu: the GPU's peak for 16-bit matrix products",
 )
 @click.option(
     "--bandwidth",
     type=FiniteRange(*PEAKS["bandwidth"][:2]),
     metavar="BYTES/s",
-    help="with --gpu: its memory bandwidth",
+    help="with --gpu: the GPU's memory bandwidth",
 )
 def fit_command(
     as_json: bool, anyway: bool, gpu: bool, to: str | None, peak: float | None, bandwidth: float | None
@@ -113,7 +113,9 @@ def verdict(rows: Sequence[tuple[str, float, float, float, float]]) -> str:
 
 
 def _scripts(made: Fit) -> list[str]:
-    """Return lines with the fitted constants for scripts of torch.distributed; none if only runs were fitted."""
+    """Return lines with the fitted constants for scripts of torch.distributed; none if the fit does not cover
+    scripts.
+    """
     from cluster.network import parse_network
     from cluster.script_device import parse_script_device
 

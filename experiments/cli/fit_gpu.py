@@ -20,8 +20,8 @@ from theory.planner.setup import A100, GPUS
 
 NO_GPU = (
     "fit --gpu: no CUDA GPU was found on this machine; run this where the GPUs are, or write the two numbers that "
-    f"matter most to a file for lockstep plan --constants: {EXAMPLE}. products is the share of the 16-bit peak that a "
-    "large product attains, memory the share of the memory's bandwidth that element-wise operations reach."
+    f"matter most to a file for lockstep plan --constants: {EXAMPLE}. products is the share of the 16-bit peak that "
+    "large matrix products attain, memory the share of the memory's bandwidth that element-wise operations reach."
 )
 UNCERTAIN = 0.1  # relative standard error from which a constant should be measured again
 
@@ -69,7 +69,7 @@ def measure_here(peak: float | None, bandwidth: float | None, to: str | None, as
 
 
 def check_file(path: Path) -> None:
-    """Raise ClickException if `path` cannot be written, before anything is measured. Keep what it holds."""
+    """Raise ClickException if `path` cannot be written, before anything is measured. Its content is kept."""
     exists = path.exists()
     try:
         path.open("ab").close()
@@ -88,8 +88,8 @@ def check_shares(measured: MeasuredGpu) -> None:
     ):
         if (share := getattr(measured, name) or 0.0) > 1:
             raise click.ClickException(
-                f"fit --gpu: {name} attain {share:.2f} times the peak of {peak:.4g}, so that is not this GPU's peak; "
-                f"give that of its data sheet, without sparsity, by {option}."
+                f"fit --gpu: the measured rate of {name} is {share:.2f} times the peak of {peak:.4g}, so this peak is "
+                f"too low; give the one in the GPU's data sheet, without sparsity, with {option}."
             )
 
 
@@ -112,7 +112,7 @@ def find_peaks(torch_name: str, peak: float | None, bandwidth: float | None) -> 
 
 
 def report(measured: MeasuredGpu) -> None:
-    """Print the constants, with their standard errors and those of published runs."""
+    """Print the constants with their standard errors, next to the planner's own values."""
     console.say((console.wrap(f"{measured.device}: the planner's constants"), console.HEAD))
     console.say()
     console.say(show.table([*_rows(measured)], words=1, keys=1))

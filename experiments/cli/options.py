@@ -42,7 +42,7 @@ FLAGS = ("--json", "--quiet", "--submit", "--help")
 
 
 class FiniteRange(click.FloatRange):
-    """Numbers within bounds. NaN, which click lets pass, and infinity are refused like words."""
+    """Numbers within bounds. NaN, which click accepts, and infinity are refused like text."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = super().convert(value, param, ctx)

@@ -71,16 +71,16 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
     """Cut a profiled model into pipeline stages, and predict how fast the pipeline runs.
 
     \b
-    pipedream        slowest stage as fast as can be, with or without replicas
-    pipedream_code   as the authors' program: computing and exchanging add up
-    sosp             as in the paper of 2019, which also knows machines of workers
+    pipedream        slowest stage as fast as possible, with or without replicas
+    pipedream_code   as in the authors' program: computation, then communication
+    sosp             as in the paper of 2019: machines may have several workers
     ring             the same with a ring all-reduce
-    dapple           quickest step of --chunks micro-batches, filled and drained
-    min_max          a worker for each stage: slowest stage as fast as can be
-    variance         a worker for each stage: times as equal as can be (GPipe)
+    dapple           fastest step of --chunks micro-batches, with fill and drain
+    min_max          a worker for each stage: slowest stage as fast as possible
+    variance         a worker for each stage: times as equal as possible (GPipe)
     torchgpipe_time  torchgpipe's heuristic for times
-    torchgpipe_size  the same for bytes while training
-    blocks           the same for times, without its trap: no layer is free
+    torchgpipe_size  the same for bytes during training
+    blocks           the same for times, but no layer counts as free
 
     PROFILE is a CSV table with a line for each layer, as `profile` writes it: layer,forward,backward,activations,
     weights; in seconds and bytes for one mini-batch. It may also be the graph.txt of PipeDream's own profiler.
@@ -133,7 +133,7 @@ def figures(plan: Partition) -> str:
         ("period", units.seconds(plan.period), "per mini-batch, once the pipeline is full"),
     ]
     step = [
-        ("step", units.seconds(plan.period), f"of {plan.chunks} micro-batches, filled and drained"),
+        ("step", units.seconds(plan.period), f"of {plan.chunks} micro-batches, with fill and drain"),
         ("", "", "an upper bound if links are free and B/F is uniform"),
     ]
     lines = [

@@ -19,8 +19,8 @@ from theory.planner.language_model import PRESETS
 from theory.planner.setup import GPUS, RECOMPUTE, SHARDS, Layout
 
 LEGEND = (
-    "In column pipe, 8x5 is eight GPUs with five stages on each, and 8 zb a zero-bubble schedule. What is computed "
-    "again in backward is light (activation functions) or full."
+    "In column pipe, 8x5 is eight GPUs with five stages on each, and 8 zb a zero-bubble schedule. Column again says "
+    "what is recomputed in backward: light (activation functions) or full."
 )
 
 

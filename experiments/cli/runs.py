@@ -75,7 +75,7 @@ def _script(one: ScriptHeader) -> dict[str, Any]:
 
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row in words, leaving out the usual: seed 0, the simulated cluster, this year, the status "finished"."""
+    """Return a row in words, leaving out defaults: seed 0, the simulated cluster, this year, the status "finished"."""
     what, ended = [], [row["status"]] * (row["status"] != "finished")
     if "algorithm" in row:
         what = [row["algorithm"], units.count_with_noun(row["workers"], "worker"), *ended]

@@ -81,7 +81,7 @@ def _option(option: Option, name: str) -> SectionOption:
 
 @click.command("schedule", short_help="Draw and measure a pipeline schedule, or compare several.", cls=ScheduleCommand)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--ranks", type=int, default=4, metavar="INT", help="how many [default 4]")
+@click.option("--ranks", type=int, default=4, metavar="INT", help="number of ranks [default 4]")
 @click.option("--chunks", type=int, default=8, metavar="INT", help="micro-batches [default 8]")
 @click.option(
     "--costs",

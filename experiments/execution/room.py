@@ -23,11 +23,10 @@ def check(experiment: Experiment, workload: Workload) -> None:
 
 
 def bytes_needed(experiment: Experiment, workload: Workload) -> int:
-    """Return the least number of bytes a run needs: its workers' models plus FIXED.
+    """Return the least number of bytes a run needs: its workers' models plus FIXED more.
 
-    These are the first and the last model, a gradient, and the model being evaluated. In practice, one worker
-    takes ten models, and four workers of synchronous SGD take thirteen. Batches, activations and optimizers are not
-    counted.
+    Those are the first and the last model, a gradient, and the model being evaluated. In practice, one worker takes ten
+    models, and four workers of synchronous SGD take thirteen. Batches, activations and optimizers are not counted.
     """
     whole = experiment.workers / experiment.method.split(experiment.workers, experiment.knobs).parameters
     return int((FIXED + whole) * workload.parameters * experiment.dtype.itemsize)

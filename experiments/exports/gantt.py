@@ -184,7 +184,7 @@ def _legend(study: Study, grid: Grid, text: Text) -> Text:
         if kind in seen:
             text.append(kind, style)
             text.append(f" {meaning}  ")
-    text.append(f". idle\n{'a cell' if grid.wide > 1 else 'a column'} is {grid.makespan / grid.cells:.4g} of time")
+    text.append(f". idle\n{'a cell' if grid.wide > 1 else 'a column'} spans a time of {grid.makespan / grid.cells:.4g}")
     held = max(np.unique(study.ops["stage"][study.ops["rank"] == rank]).size for rank in range(study.summary["ranks"]))
     if not grid.named:
         text.append(" and has the letter of the op that takes most of it")

@@ -21,7 +21,7 @@ def events(trace: Trace, servers: int | None, known: Causes | None = None) -> It
     """Yield the events: a track per rank, a slice per span, an arrow per message. Times are in us.
 
     The first `servers` ranks are servers and the others workers; with None, ranks have no roles.
-    `known` are the causes of its waits, if already computed.
+    `known` are the causes of the trace's waits, if already computed.
     """
     roles = ["" if servers is None else "server" if rank < servers else "worker" for rank in range(trace.ranks)]
     names = [f"{role or 'rank'} {rank}" for rank, role in enumerate(roles)]

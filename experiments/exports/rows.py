@@ -23,7 +23,7 @@ def check_suffix(name: str) -> None:
 def rows(outcomes: Sequence[RunOutcome], folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Return a row per run: its folder, settings in force, status, and figures; SI units.
 
-    A setting with the name of a figure is called `setting_seconds`, for example: seconds is how long the run took.
+    A setting that has the name of a figure gets a prefix: `setting_seconds`, because seconds is how long the run took.
     """
     figures = {name for one in outcomes for name in one.summary}
     return [

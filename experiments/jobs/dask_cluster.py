@@ -43,7 +43,7 @@ LOCAL = {
     "distributed.worker.preload": ["import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"],
 }
 """Settings of a local cluster. Its scheduler shares this machine's cores with the runs. A terminal sends Ctrl-C to its
-workers as well, who ignore it: the command stops their runs, which are then stored."""
+workers as well, which ignore it: the command stops their runs, which are then stored."""
 CONNECT = 5.0  # s for a connection
 POLITE = 10.0  # s that a worker has to stop a job before its process is restarted
 WAITING = "waiting for a Dask worker"
@@ -70,7 +70,7 @@ def mapping(address: str) -> Iterator[Callable[[Callable, Iterable], Iterator]]:
         client, local = connect(address)
     except OSError as error:
         raise ValueError(
-            f"the Dask scheduler at {address} does not answer ({type(error).__name__}); check that it runs."
+            f"the Dask scheduler at {address} does not answer ({type(error).__name__}); check that it is running."
         ) from None
     try:
         here = source_version()

@@ -1,7 +1,7 @@
 """The pool runs experiments and other jobs of many readers, a few at a time, each in its own process.
 
     pool = Pool("runs")
-    job = pool.submit(owner, experiment)      # at once; the same experiment asked twice is one job
+    job = pool.submit(owner, experiment)      # at once; the same experiment submitted twice is one job
     pool.state(job)                           # queued with its place, running with its curve, finished with its folder
     pool.cancel(job, owner)
 
@@ -236,7 +236,7 @@ class Pool:
                         break
                 if any(not self._has_slot(job) for job in self._queue):
                     for job in [job for job in self._running if not job.owners]:
-                        self._kill(job, "a run needed its place", "pool")
+                        self._kill(job, "a run needed its slot", "pool")
                 while able := [*filter(self._has_slot, self._turns.order(self._queue, self._running))]:
                     job = able[0]
                     self._turns.take(job)

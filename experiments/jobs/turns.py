@@ -1,6 +1,6 @@
 """Decide whose job is next, so that one reader's ten tabs do not hold up a class.
 
-    round 3   ada's first, bob's first, cy's first    those who run nothing, the short ones first
+    round 3   ada's first, bob's first, cy's first    readers with nothing running, short jobs first
     round 4   ada's second, bob's second              then their next, and so on
 
 A reader has one turn per round. Within a round short jobs go before long ones, so a long one waits for at most one job

@@ -108,7 +108,9 @@ def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
             if content[:2] == b"\0\0" or file_formats.is_called_like_a_table(name):
                 raise ValueError(f"{name[-100:]} is not a run; a table goes into the field “Train on a table”.")
         there = ", ".join(sorted(known)[:5]) or "nothing"
-        raise ValueError(f"there is no run.json among the files ({there}); upload a run's folder, zipped or all files.")
+        raise ValueError(
+            f"there is no run.json among the files ({there}); upload all files of a run's folder, or one zip."
+        )
     with tempfile.TemporaryDirectory() as folder:
         for name in FILES:
             if name in known:

@@ -10,8 +10,8 @@ stdout   one JSON object per line:
                                                               if it was stopped before its first step
          {"kind": "error", "error"}                           nothing was stored; the sentence says why
          {"kind": "begun", "address"}                         from a Dask worker only: this worker begins the job
-         {"kind": "follows", "job_spec"}                      after a result: it continues with this job, which the
-                                                              lines after it are about
+         {"kind": "follows", "job_spec"}                      after a result: it continues with this job, and later
+                                                              lines are about that job
 
 SIGTERM asks it to stop: what was recorded is stored and reported as a result with status "cancelled". A run that
 reaches a time limit stops in the same way, and says which limit. With `early` it is started before there is work for

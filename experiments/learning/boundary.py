@@ -1,7 +1,7 @@
 """The decision boundary: the class that each reported model assigns to every point of the box around the data.
 
 Only for models that classify by two features. A cell holds its class and the model's certainty, which is the class's
-softmax probability, scaled from that of a guess to 1.
+softmax probability, rescaled so that a uniform guess is 0 and certainty is 1.
 """
 
 from collections.abc import Sequence

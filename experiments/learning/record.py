@@ -43,12 +43,12 @@ class Boundary(NamedTuple):
 class Learning:
     """The path of a run on a plane, and the boundaries of its models if they classify.
 
-    points      (n, 2) places on the plane
+    points      (n, 2) coordinates on the plane
     who         (r,) the rank of each row, or `ranks` for the model that would be shipped; sorted by seconds
     seconds     (r,) the time from which it is there
     place       (r,) index of its point; equal places are equal models, bit for bit
     arrows      (k, 2) points that stale updates lead from and to, `applied` (k,) when
-    shares      of the squared distances from the final model, what each direction of the plane holds
+    shares      the share of the squared distances from the final model along each direction of the plane
     ground      the loss on the plane; all NaN if that would take too long
     every       how many gradients of a rank there are for each one in the path
     assembled   whether ranks report parts of the model, so that its path is that of the evaluated models

@@ -1,9 +1,8 @@
 """Replay a stored run with watched tasks, to record how it learned, as a job of the pool.
 
 The job takes an experiment and the digest of its run, so it reads no folder that a reader may have uploaded. It takes
-as long as the run and the ground's evaluations together, about WORK floating-point operations, and up to LIMIT bytes of
-memory for models. If this process has recorded the run, it only evaluates the ground. It stores a few numbers per
-gradient.
+as long as the run, plus about WORK floating-point operations to evaluate the ground, and up to LIMIT bytes of memory
+for models. If this process has recorded the run, it only evaluates the ground. It stores a few numbers per gradient.
 """
 
 from collections.abc import Callable
@@ -128,8 +127,8 @@ def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Ro
 def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[list[Row], np.ndarray]:
     """Return the shipped model's rows and points if several ranks report replicas of it: a point is their mean.
 
-    Their places follow those of `points`. A rank that was lost, and so returned nothing, counts in the mean until its
-    last report.
+    The indices of these points follow those of `points`. A rank that was lost, and so returned nothing, counts in the
+    mean until its last report.
     """
     replicas = {one.rank for one in trajectory.sightings if one.what == REPORT}
     seen = [one for one in trajectory.sightings if one.rank in replicas and one.what in (REPORT, END)]
@@ -148,7 +147,7 @@ def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[l
 
 
 def _until(path: list[Row], blown: float) -> float:
-    """Return `blown`, or the time of the path's second place if that comes later: a plane needs two places."""
+    """Return `blown`, or the time of the path's second point if that comes later: a plane needs two points."""
     first = {place for _, seconds, place in path if seconds <= blown}
     if len(first) > 1:
         return blown

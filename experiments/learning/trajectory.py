@@ -15,7 +15,9 @@ GRADIENT, REPORT, END = range(3)
 
 
 class Sighting(NamedTuple):
-    """A model seen at a rank: its kind `what`, its `number` in that kind, from 0, and its `place` among the models."""
+    """A model seen at a rank: its kind `what`, its `number` in that kind, from 0, and its index `place` among the
+    models.
+    """
 
     rank: int
     seconds: float
@@ -68,7 +70,7 @@ class Trajectory:
         self.applied.append(Applied(rank, seconds, self._seen[rank, REPORT], staleness))
 
     def keep(self, w: np.ndarray) -> int:
-        """Store the model w, unless an equal one is stored, and return its place."""
+        """Store the model w, unless an equal one is stored, and return its index."""
         copy = w.tobytes()
         if copy not in self._places:
             self._places[copy] = len(self.models)

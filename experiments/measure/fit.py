@@ -3,7 +3,7 @@
 Two real processes measure at the same time, because they share cores and memory in a run:
 
     kernels     seconds = overhead + max(FLOPs / flops, bytes / bandwidth)       each after all others, as in a step
-    message     seconds = latency + bytes / bandwidth                            to and fro between the two
+    message     seconds = latency + bytes / bandwidth                            back and forth between the two
     ring        a reduce-scatter and an all-gather: the same link both ways at once
     all-reduce  this cluster's fastest: it has its own latency and bandwidth for large vectors
     scripts of torch.distributed have their own device and network: see `script_fit.py`

@@ -3,12 +3,12 @@
 device = "H200"
 
 [peaks]                 # needed only for a GPU that lockstep plan does not list
-half = 9.894e+14        # FLOP/s of 16-bit products
+half = 9.894e+14        # FLOP/s of 16-bit matrix products
 bandwidth = 4.8e+12     # bytes/s of memory
 memory = 1.51e+11       # bytes
 
 [constants]             # those that were measured; all others keep their values for A100 and H100
-products = 0.74         # share of the peak that a large product attains
+products = 0.74         # share of the peak that large matrix products attain
 
 [errors]                # standard errors of these, by the same names
 products = 0.01
@@ -25,8 +25,8 @@ from theory.planner.measured import MeasuredGpu
 from theory.planner.setup import GPUS, find_gpu
 
 CONSTANTS = {  # name: (least, most, what it is); the least rates are above those in Gbit/s or TFLOP/s
-    "products": (1e-3, 1.0, "share of the 16-bit peak that a large product attains"),
-    "traffic": (0.0, 20.0, "memory traffic of a product, as a multiple of what it must read and write"),
+    "products": (1e-3, 1.0, "share of the 16-bit peak that large matrix products attain"),
+    "traffic": (0.0, 20.0, "memory traffic of a matrix product, as a multiple of what it must read and write"),
     "memory": (1e-3, 1.0, "share of the memory's bandwidth that memory-bound operations reach"),
     "attention": (1e-3, 1.0, "share of the 16-bit peak that FlashAttention attains on causal FLOPs"),
     "link": (1e6, 1e13, "bytes/s that a collective reaches between the GPUs of a node"),
@@ -34,12 +34,12 @@ CONSTANTS = {  # name: (least, most, what it is); the least rates are above thos
     "hop": (0.0, 1.0, "s per hop of a ring over several nodes"),
 }
 PEAKS = {
-    "half": (1e9, 1e18, "FLOP/s of 16-bit products"),
+    "half": (1e9, 1e18, "FLOP/s of 16-bit matrix products"),
     "bandwidth": (1e8, 1e15, "bytes/s of memory"),
     "memory": (1e8, 1e13, "bytes of memory"),
 }
 ERROR = 0.0, math.inf, "standard error"
-EXAMPLE = 'device = "B200", a line [constants], products = 0.75 and memory = 0.8'
+EXAMPLE = 'device = "B200" and a section [constants] with products = 0.75 and memory = 0.8'
 LARGEST_FILE = 100_000  # bytes
 
 
@@ -83,7 +83,9 @@ def read_gpu(path: str) -> MeasuredGpu:
     if values:
         raise ValueError(f"{path} has {next(iter(values))!r}; use device, [peaks], [constants] and [errors].")
     if not constants:
-        raise ValueError(f"{path} has no constant; add a line [constants] with any of {', '.join(CONSTANTS)}.")
+        raise ValueError(
+            f"{path} has no constants; add a section [constants] with at least one of {', '.join(CONSTANTS)}."
+        )
     name = match_name(device, GPUS)
     if name in GPUS:
         gpu = find_gpu(name)
@@ -91,7 +93,8 @@ def read_gpu(path: str) -> MeasuredGpu:
         peaks = {**known, **peaks}
     if missing := [name for name in PEAKS if name not in peaks]:
         raise ValueError(
-            f"{path} is for {device!r}, which lockstep plan does not list ({', '.join(GPUS)}); add a line [peaks] and "
+            f"{path} is for {device!r}, which lockstep plan does not list ({', '.join(GPUS)}); add a section [peaks] "
+            + "with "
             + " and ".join(f"{name} = ... ({PEAKS[name][-1]})" for name in missing)
             + "."
         )
@@ -102,7 +105,7 @@ def read_gpu(path: str) -> MeasuredGpu:
 def _numbers(path: str, kind: str, given: Any, known: dict[str, tuple[float, float, str]]) -> dict[str, float]:
     """Return the numbers of a table of the file. Raise ValueError for any other value."""
     if not isinstance(given, dict):
-        raise ValueError(f"{path}: {kind} is {str(given)[:40]!r}; write a line [{kind}] with a line for each number.")
+        raise ValueError(f"{path}: {kind} is {str(given)[:40]!r}; write a section [{kind}], a line for each number.")
     for name, value in given.items():
         if name not in known:
             raise ValueError(f"{path}: [{kind}] has {name[:40]!r}; use {', '.join(known)}.")

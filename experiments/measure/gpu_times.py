@@ -1,4 +1,5 @@
-"""How long the operations that the planner prices take on this machine's GPUs: products, memory, attention, all-gather.
+"""Time the operations of the planner's cost model on this machine's GPUs: matrix products, memory traffic, attention
+and all-gather.
 
 Under torchrun, all ranks measure at the same time, as in training, and also gather an array from each other.
 """
@@ -18,7 +19,7 @@ Timer = Callable[[Callable[[], Any]], float]
 
 @dataclass(frozen=True)
 class GpuSizes:
-    """What to measure."""
+    """The sizes at which operations are measured."""
 
     products: tuple[tuple[int, int, int], ...] = (  # rows, columns, inner size
         (8192, 8192, 8192), (4096, 14336, 4096), (8192, 28672, 8192), (8192, 7168, 8192), (8192, 8192, 3584),

@@ -2,8 +2,8 @@
 
 `KERNEL_CASES[name].arguments(rng, n)` builds the arguments of a call on about n numbers, float32, outputs first.
 `KERNEL_CASES[name].peer(torch, *tensors)` is the operation in torch's eager mode, as one would usually write it, or
-None if torch has none. "eager" is the kernel's own reference applied to tensors: the same line, one torch operation
-each.
+None if torch has none. "eager" is the kernel's own reference applied to tensors, where each of its operations is one
+torch operation.
 """
 
 import math

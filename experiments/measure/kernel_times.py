@@ -1,11 +1,11 @@
 """Kernel times: how long each kernel takes here, compared with NumPy, torch and the machine's roof.
 
-    time(kernel, n) for reference (NumPy), cpu (Numba), torch, and both on a GPU where there is one
+    time(kernel, n) in NumPy (its reference), Numba and torch on a CPU, and in Numba and torch on a GPU if there is one
     the roof: min(FLOP/s of a matrix product, intensity * bytes/s), intensity = FLOPs per byte by the kernel's price
 
 A time is the best of a few rounds of calls on one thread, since disturbances only add time. The roof's bytes/s are
-those of the memory level (a cache or DRAM) that holds the call's working set: the most that a loop without arithmetic
-moves over the same number of bytes (`roof.py`). Only noise lifts a call above this roof. Far below it are calls
+those of the memory level (a cache or DRAM) that holds the call's working set: the fastest that a loop with next to no
+arithmetic streams the same number of bytes (`roof.py`). Only noise lifts a call above this roof. Far below it are calls
 dominated by call overhead or limited by latency: chains of dependent results, scattered accesses, slow instructions.
 
 Source: Williams, Waterman & Patterson, Communications of the ACM 52(4), 2009 (the roofline).

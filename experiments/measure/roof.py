@@ -4,7 +4,7 @@
     bytes/s    of the fastest of three loops that do next to no arithmetic, over a working set of a given size:
 
         total    s <- s + x          reads
-        scale    x <- a x            reads and writes as much
+        scale    x <- a x            reads as much as it writes
         update   y <- y + a x        reads twice what it writes
 
 Which of the three is fastest depends on the memory level: `update` in the nearest caches, which serve two loads and a

@@ -29,7 +29,7 @@ class Agreement(NamedTuple):
     """What two runs have in common.
 
     verdict   "bits": the final models are equal; "rounding": no difference exceeds rounding; "parted": a loss
-              differs at once by more; "grown": differences grew past rounding gradually, or from one that had already
+              suddenly differs by more; "grown": differences grew past rounding gradually, or from one that had already
               grown; "longer": equal up to rounding for as long as the shorter run lasts
     samples   number of samples over which losses are equal up to rounding
     update    the first update, counted from 1, whose loss is not; None if there is none, or if the runs' updates have
@@ -115,9 +115,9 @@ def verdict(found: Agreement) -> str:
             "makes a billion times smaller, or their settings differ slightly"
         )
     if not found.samples:
-        return "not the same training: they part at the first update"
-    where = f"at update {found.update:,}" if found.update else f"after {found.samples:,} samples"
-    return f"not the same training: they part {where}, and are equal up to rounding before that"
+        return "not the same training: they differ from the first update on"
+    where = f"before update {found.update:,}" if found.update else f"for {found.samples:,} samples"
+    return f"not the same training: equal up to rounding {where}, different from then on"
 
 
 def _both_ended(a: Run, b: Run) -> bool:

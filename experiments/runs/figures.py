@@ -50,7 +50,7 @@ FIGURES = {
     ),
     "share_compute": RunFigure("computing", "share", "Share of the workers' time spent computing gradients."),
     "share_wait": RunFigure("workers waited", "share", "Share of the workers' time spent waiting for others."),
-    "wall_seconds": RunFigure("time to make", "s", "On the clock of the machine that ran it."),
+    "wall_seconds": RunFigure("wall time", "s", "On the clock of the machine that ran it."),
 }
 """By name in the summary."""
 
@@ -103,7 +103,9 @@ QUANTITIES = {
     "loss scale": MeasuredQuantity("factor", "multiplies the gradient of the loss in fp16; halved after an overflow"),
     "skipped steps": MeasuredQuantity("steps", "steps so far whose gradient overflowed in fp16"),
     "signal": MeasuredQuantity("squared norm", "estimate of the squared norm of the true gradient"),
-    "noise": MeasuredQuantity("variance", "estimate of the variance of one sample's gradient, over all coordinates"),
+    "noise": MeasuredQuantity(
+        "variance", "estimate of the variance of one sample's gradient, summed over all coordinates"
+    ),
     "noise scale": MeasuredQuantity("samples", "noise divided by signal; far larger batches save few steps"),
     "share of SGD": MeasuredQuantity("share of the step", "part of the step that is plain SGD; the rest is RMSProp"),
     "portions computed twice": MeasuredQuantity(

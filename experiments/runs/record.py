@@ -42,7 +42,7 @@ class Run(Holdings):
 
     losses       columns of tracing.LOSSES: rank, step, samples, seconds, loss; one row per mini-batch
     evaluations  columns seconds, step, samples, bytes, loss, accuracy, spread: the reported model on held-out data;
-                 spread is how far apart the replicas are whose mean it is
+                 spread is how far apart the replicas are of which it is the mean
     applied      columns of tracing.APPLIED: rank, seconds, staleness
     measures     columns of tracing.MEASURES, quantity indexing `quantities`: what the method itself measured
     memory       columns of tracing.MEMORY, kind indexing tracing.HELD: what ranks hold, and since when

@@ -32,7 +32,7 @@ def numbers(a: ScriptRun, b: ScriptRun) -> str:
         return "the runs have different numbers of ranks, so losses and logged values are not compared rank by rank"
     found = compare_numbers(a, b)
     if not found.compared and not found.missing:
-        return "neither calls backward() on a loss nor logs a value, so there are no numbers to compare"
+        return "neither script calls backward() on a loss or logs a value, so there are no numbers to compare"
     apart = f"; not in both: {', '.join(found.missing)}" if found.missing else ""
     if found.first:
         return f"{_difference(found.first)}{apart}"

@@ -59,7 +59,7 @@ def save_somewhere(run: Run | ScriptRun, root: str | Path) -> tuple[Path, str]:
         return save(run, root), ""
     except OSError as error:
         folder = save(run, tempfile.mkdtemp(prefix=ELSEWHERE))
-        return folder, f"{error.strerror} It was kept in {folder} instead; `lockstep kept` moves it."
+        return folder, f"{error.strerror} It was saved in {folder} instead; `lockstep kept --move` moves it."
 
 
 def elsewhere() -> list[Path]:

@@ -183,8 +183,7 @@ def _uncompressed(run: Run, steps: int, per_epoch: int | None) -> float:
     """Return the bytes that the same steps would send without compression, by the declared price; 0 if nothing is
     compressed.
 
-    Also 0 if there is no price, or if it depends on epochs and `per_epoch` is None: the shortest and the longest
-    epochs differ in it.
+    Also 0 if there is no price, or if the price depends on the length of an epoch and `per_epoch` is None.
     """
     e = run.experiment
     if e.compression == "none" or run.status != "finished" or run.parameters is None:

@@ -57,7 +57,7 @@ FP16 = {"precision": ("fp16",)}
 """When the settings of loss scaling apply."""
 AGREE_IN_EVERY_STEP = (
     "Workers agree in every step whether a budget in seconds or a target loss is reached, so they wait for the slowest "
-    "in every step, not once in a period; give a number of steps to compare times."
+    "in every step, not once per period; give a number of steps to compare times."
 )
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
@@ -141,7 +141,7 @@ class Experiment(Knobs):
 
     steps: int | None = knob(
         200,
-        "stop after this many mini-batches per worker; without a limit if another one is given",
+        "stop after this many mini-batches per worker; no limit if another budget is given",
         none="no limit",
         ge=1,
         le=10_000_000,
@@ -197,7 +197,7 @@ class Experiment(Knobs):
     sync_batch_norm: bool = knob(False, "compute batch-norm statistics over the samples of all workers in a step")
     cuda_graph: bool = knob(
         False,
-        "replay the kernels of a gradient on a GPU from a CUDA graph, as one launch; the bits are the same",
+        "replay the kernels of a gradient on a GPU from a CUDA graph, as one launch; results are the same to the bit",
         when={"cluster": ("gpus",)},
     )
     seed: int = knob(0, "seed for everything random: initial weights, shuffling and jitter", ge=0, le=MOST_SEED)

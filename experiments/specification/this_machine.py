@@ -21,10 +21,10 @@ SPREAD = 0.25
 class Fit(BaseModel):
     """A device and a network, as `parse_device` and `parse_network` read them, and how well they fit the measurements.
 
-    kernels   name, FLOPs, bytes, s measured, s by the device
-    messages  what ("message" or "all-reduce"), bytes, s measured, s by the network
+    kernels   name, FLOPs, bytes, s measured, s predicted by the device
+    messages  what ("message" or "all-reduce"), bytes, s measured, s predicted by the network
     script_device, script_network   the same for scripts of torch.distributed; see `cluster.script_device`
-    programs  name, s measured, s by the device, for the programs to which they were fitted
+    programs  name, s measured, s predicted by the device, for the programs to which they were fitted
     starved   share of the time in which a process that measured kernels waited for a core
     spread    quartile range of the rounds of a large kernel, divided by their median, for the typical kernel
     anyway    use it even if the machine was busy

@@ -115,7 +115,7 @@ def find_layouts(request: Request) -> LayoutAnswer:
         raise ValueError(f"precision is {request.precision!r}; use bf16 or fp8.")
     fp8 = request.precision == "fp8"
     if fp8 and not gpu.fp8:
-        raise ValueError(f"the {name} has no 8-bit products; use bf16.")
+        raise ValueError(f"the {name} has no 8-bit matrix products; use bf16.")
     software = Software(setup.FLASH3, fp8, gradient_bytes=2 if fp8 else 4, reduce_bytes=2 if fp8 else 4)
     constants = measured.constants if measured else FITTED
     found = search.search(Setup(model, batch, gpu, Layout(), software), request.gpus, constants)
@@ -164,7 +164,7 @@ def _measured_gpu(request: Request, measured: MeasuredGpu) -> Gpu:
     ]
     if lacks:
         raise ValueError(
-            f"{source} does not say what collectives reach between GPUs of the {name}; below [constants], add "
+            f"{source} does not say what rate collectives reach between GPUs of the {name}; below [constants], add "
             f"{' and '.join(lacks)}, or run lockstep fit --gpu under torchrun."
         )
     return measured.apply(Gpu(setup.H100, **peaks, fp8=0.0, link=1.0, network=1.0))
@@ -239,7 +239,7 @@ def title(answer: LayoutAnswer) -> str:
 def measured_text(measured: MeasuredGpu, fp8: bool = False) -> str:
     """Return sentences that say which constants were measured, and which come from published runs."""
     spelled = {
-        "products": "{:.0%} of the peak in large products",
+        "products": "{:.0%} of the peak in large matrix products",
         "memory": "{:.0%} of the bandwidth where memory is the limit",
         "attention": "{:.0%} of the peak in attention",
         "link": "{} between GPUs of a node",
@@ -249,11 +249,11 @@ def measured_text(measured: MeasuredGpu, fp8: bool = False) -> str:
     for name, text in spelled.items():
         if (value := getattr(measured, name)) is not None:
             found.append(text.format(units.rate(value) if name in ("link", "network") else value).replace("%", " %"))
-    found += ["the memory traffic of products"] if measured.traffic is not None else []
+    found += ["the memory traffic of matrix products"] if measured.traffic is not None else []
     found += ["the latency of a hop between nodes"] if measured.hop is not None else []
     rest = [word for word, is_missing in (
-        ("the rate of products", measured.products is None),
-        ("the rate of 8-bit products", fp8),
+        ("the rate of matrix products", measured.products is None),
+        ("the rate of 8-bit matrix products", fp8),
         ("the rate of memory", measured.memory is None),
         ("the rate of attention", measured.attention is None),
     ) if is_missing]  # fmt: skip

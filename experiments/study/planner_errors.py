@@ -47,7 +47,7 @@ def error_texts(errors: published.Errors) -> dict[str, str]:
 
 
 def accuracy() -> list[dict[str, str]]:
-    """Return the errors of the predictions and of two null models, as rows to print."""
+    """Return the errors of the predictions and of two baselines, as rows to print."""
     rows = published.table()
     guesses = {
         "this planner, fitted to these rows": published.predict(rows),

@@ -2,10 +2,10 @@
 
     lockstep sweep easgd --learning-rate 0.01..1 --period 1..32 --points 50
 
-The first coordinate of point n has the digits of n in base 2 after the point, in reverse order, the second those in
-base 3, and so on. So new points fall into the gaps that the earlier ones left, half of a sweep covers the same ground
-as the whole, and a longer one contains the shorter one. On a grid of 7 x 7 a setting has seven values; here it has 49.
-Source: Halton, Numerische Mathematik 2, 1960.
+The first coordinate of the n-th point is 0. followed by the digits of n in base 2, in reverse order, the second the
+same in base 3, and so on. So new points fall into the gaps that the earlier ones left, half of a sweep covers the same
+ground as the whole, and a longer one contains the shorter one. On a grid of 7 x 7 a setting has seven values; here it
+has 49. Source: Halton, Numerische Mathematik 2, 1960.
 """
 
 import math

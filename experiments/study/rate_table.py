@@ -141,12 +141,16 @@ def _short(loss: float) -> float:
 
 
 def fewer(experiment: Experiment) -> list[Experiment]:
-    """Return the experiment with each smaller number of workers that can run, or only itself if there is none."""
+    """Return a copy of the experiment for each smaller number of workers with which it can run, or just the
+    experiment.
+    """
     return with_workers(experiment, range(1, experiment.workers)) or [experiment]
 
 
 def more(experiment: Experiment) -> list[Experiment]:
-    """Return the experiment with 6, 8 and 16 workers. If 16 cannot run, use every number above 4 that can."""
+    """Return copies of the experiment with 6, 8 and 16 workers. If it cannot run with 16, use every number above 4 with
+    which it can.
+    """
     most = with_workers(experiment, MORE[-1:])
     return [*with_workers(experiment, MORE[:-1]), *most] if most else with_workers(experiment, range(FEW + 1, MORE[-1]))
 
@@ -166,10 +170,11 @@ def with_workers(experiment: Experiment, numbers: Iterable[int]) -> list[Experim
 def largest_rate(
     experiments: Sequence[Experiment], rate: float, parts: Sequence[int], enough: float, seeds: Sequence[int]
 ) -> tuple[float, float]:
-    """Return the largest of `rate` / `parts` with which every experiment and seed ends at a loss of at most `enough`.
+    """Return (the largest of `rate` / `parts` with which every experiment and seed ends at a loss of at most `enough`,
+    0).
 
-    The second value is 0. If there is no such rate, return the largest one whose worst final loss is within a tenth of
-    the lowest, and that loss. If there are no experiments, return `rate` and 0.
+    If there is no such rate, return the largest one whose worst final loss is within a tenth of the lowest, and that
+    loss. If there are no experiments, return `rate` and 0.
     """
     if not experiments:
         return rate, 0.0

@@ -49,7 +49,8 @@ def nearest(rate: float) -> int:
 class Search:
     """A search, running or finished. `losses` are by rung, then by seed, and infinite where a run did not finish.
 
-    No run is made twice, and with a folder `root`, where runs are stored, none that an earlier search made.
+    No run is made twice. With a folder `root`, where runs are stored, those of earlier searches are not repeated
+    either.
     """
 
     experiment: Experiment

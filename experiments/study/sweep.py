@@ -40,8 +40,8 @@ def grid(
     global_batch: int | None = None,
     points: Sequence[Mapping[str, Any]] = ({},),
 ) -> list[Experiment]:
-    """Return an experiment for every combination of the axes' values with the settings of every point. None appears
-    twice, even if values are repeated or mean the same.
+    """Return an experiment for every combination of the axes' values with the settings of every point. No experiment
+    appears twice, even if values are repeated or mean the same.
 
     A `global_batch` is divided evenly among workers. Raise ValueError, before anything runs, if one of them cannot run,
     or if an axis has no effect in any of them.

@@ -44,7 +44,8 @@ def _mistake(plan: Plan) -> tuple[int, str]:
 
 
 def _stages(text: str) -> int:
-    """Return the number of stages in a text, including stages whose ops cannot run: each takes its share of the time.
+    """Return the number of stages in a schedule's text, including those whose ops cannot run, since costs are divided
+    by it.
 
     A stage number larger than the number of ops counts as a typing mistake.
     """

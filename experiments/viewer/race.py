@@ -61,7 +61,7 @@ def verdict(shown: Sequence[Shown], target: float) -> str:
         lowest = min(run.summary.get("best_held_out_loss") or math.inf for heat in heats(shown) for run in heat)
         return f"Neither reaches {goal}{tried}: the lowest loss of the two is {units.loss(lowest)}."
     if not times.any():
-        return f"No race: both begin at {goal} or below it, and one of them ends no better than that."
+        return f"No race: both start at or below {goal}. Set a lower finish."
     return _of_many(shown, goal, times) if len(times) > 1 else _of_one(shown, target, goal)
 
 
@@ -75,7 +75,9 @@ def _of_one(shown: Sequence[Shown], target: float, goal: str) -> str:
     if late <= DEAD_HEAT * first.seconds:
         return f"{given} it is a dead heat: both reach {there}."
     behind = "never does" if math.isnan(late) else f"gets there {units.seconds(late)} later{_longer(first, second)}"
-    return f"{given} {first.name} is first: it reaches {there}. {second.name} {behind}. One seed may be chance."
+    return (
+        f"{given} {first.name} is first: it reaches {there}. {second.name} {behind}. With one seed, this may be chance."
+    )
 
 
 def _of_many(shown: Sequence[Shown], goal: str, times: np.ndarray) -> str:

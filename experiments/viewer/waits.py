@@ -119,7 +119,9 @@ def message(
     more: dict[str, np.ndarray] | None = None,
     words: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    """Return the CELLS of the spans `row` and the columns `more`, packed; `words` replaces some of WORDS."""
+    """Return, packed, the columns CELLS of the spans in the rows `row`, and the columns `more`. `words` replaces some
+    of WORDS.
+    """
     kinds = {"how": "u1", "what": "u2", **dict.fromkeys(("caused", "back", "factor", "without", "bytes"), "f4")}
     columns = {name: column.astype(kinds.get(name, "i4")) for name, column in cells.items()}
     return pack(

@@ -88,7 +88,8 @@ def layer_activations(setup: Setup) -> tuple:
 
 def _alive(setup: Setup):
     """Return how many micro-batches the first stage keeps activations of at a time. ZB-H1 does not change this
-    number."""
+    number.
+    """
     at = setup.layout
     ranks, pieces = at.pipeline, at.pieces
     micro_batches = np.ceil(setup.batch / (at.data * at.micro_batch))

@@ -172,7 +172,7 @@ def errors(rows: PublishedRows, predicted: np.ndarray) -> Errors:
 def nearest(rows: PublishedRows, known: PublishedRows) -> np.ndarray:
     """Return the tokens per second at the utilisation of the most similar known row of the same GPU and precision.
 
-    This is the null model: what copying the nearest published configuration predicts.
+    This is a baseline: what copying the nearest published configuration predicts.
     """
 
     def place(some: PublishedRows) -> np.ndarray:

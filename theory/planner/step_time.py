@@ -7,8 +7,8 @@ A product of an (M x Q) and a (Q x N) matrix takes
 which is a rate that grows with 1 / (1/M + 1/N + 1/Q): small products are slower. Memory-bound operations are priced by
 their bytes. Data-parallel collectives go round a ring over all replicas, and part of the smaller of computation and
 communication is hidden behind the other. A pipeline of p ranks and M micro-batches takes (M + (p-1)/pieces) times a
-stage's passes. If its ranks compute the gradients of weights, which take W, when they would otherwise wait, they wait 2
-(p-1) W less (the zero-bubble schedule ZB-H1). No published row uses such a schedule.
+stage's passes. If its ranks compute the gradients of weights, which take W, when they would otherwise wait, they wait
+2 (p-1) W less (the zero-bubble schedule ZB-H1). No published row uses such a schedule.
 
 The model leaves out the power limit of a GPU and what the allocator costs when memory is nearly full.
 

@@ -114,7 +114,7 @@ def describe(run: Run, learning: Learning) -> str:
     shown = sum(learning.shares)
     said = [
         f"{MAP} Its axes are the two directions in which the model moved most: they hold {units.percent(shown)} of the "
-        "variance of its path. The rest cannot be drawn, so a model's loss may differ from the one shown at its point."
+        "variance of the path. The rest cannot be drawn, so a model's loss may differ from the one shown at its point."
         if shown < 0.9999
         else f"{MAP} The whole path lies on it."
     ]

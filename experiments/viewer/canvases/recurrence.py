@@ -81,8 +81,8 @@ def recurrence(run: Run, trace: Trace, kinds: int = 0, since: float = 0.0) -> by
     """Return the packed recurrence of a run's `trace` from `since` (s) on, up to about MOST operations.
 
     None if the order of operations depends on times in a way that cannot be repeated: nothing can be predicted then.
-    Header: servers that serve a queue; slowed, the kinds that a slow rank takes longer for are below it; since and
-    until, the part, in s; link. Columns: from, where the operations of each rank begin, (ranks + 1,); op, of and
+    Header: servers that serve a queue; slowed, the number below which are the kinds that take a slow rank longer; since
+    and until, the part, in s; link. Columns: from, where the operations of each rank begin, (ranks + 1,); op, of and
     seconds (see RecordedOp), where a span is a row of the packed timeline, and a message one of the packed messages;
     and of each message the collective that it is a row of, or -1.
     """

@@ -125,7 +125,7 @@ def trace_frame(
     first; `critical` outlines the critical path. `slowed` has the factor by which the experiment slows a lane down;
     `notes` are the lanes' fault labels; `ended` is when a lane ends, s. Timelines with the same `together` zoom
     together. `headline` is a sentence above the lanes; `learned` is drawn below them. `touches(spans, ops, since)`
-    returns what it needs to be touched: see `recurrence.touch`.
+    returns what lets its reader cause trouble: see `recurrence.touch`.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
@@ -218,7 +218,8 @@ def shares(run: Run | ScriptRun) -> str:
         busy[KINDS[IDLE]] = float(run.summary.idle.sum())  # the end included
     whole = sum(busy.values())
     parts = [f"{units.percent(value / whole)} {kind}" for kind, value in busy.items() if value]
-    return f"Of the {training_role(run.experiment, run.trace.ranks)}s' time {', '.join(parts)}." if parts else ""
+    role = training_role(run.experiment, run.trace.ranks)
+    return f"How the {role}s spend their time: {', '.join(parts)}." if parts else ""
 
 
 def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:

@@ -47,7 +47,7 @@ def test_the_file_says_what_was_measured(write):
 def test_two_numbers_written_by_hand_are_enough(write):
     one = read_gpu(write('device = "b200"\n[constants]\nproducts = 0.75\nmemory = 0.8\n'))
     assert one == MeasuredGpu("B200", *PEAKS, products=0.75, memory=0.8, source="gpu.toml")
-    assert "[constants], products = 0.75 and memory = 0.8" in fit_gpu.NO_GPU
+    assert "[constants] with products = 0.75 and memory = 0.8" in fit_gpu.NO_GPU
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_two_numbers_written_by_hand_are_enough(write):
     [
         ("device = ", "is not TOML; lockstep fit --gpu"),
         ("[constants]\nproducts = 1\n", "names no GPU"),
-        ('device = "H100"\n', "has no constant; add a line [constants]"),
+        ('device = "H100"\n', "has no constants; add a section [constants]"),
         ('device = "H100"\nproducts = 1\n', "has 'products'; use device, [peaks]"),
-        ('device = "H100"\nconstants = 1\n', "constants is '1'; write a line [constants]"),
+        ('device = "H100"\nconstants = 1\n', "constants is '1'; write a section [constants]"),
         ('device = "H100"\n[constants]\nproducts = 74\n', "products in [constants] is 74; write … from 0.001 to 1"),
         ('device = "H100"\n[constants]\nproducts = nan\n', "is nan; write"),
         ('device = "H100"\n[constants]\nproducts = true\n', "is True; write"),
@@ -67,7 +67,10 @@ def test_two_numbers_written_by_hand_are_enough(write):
         ('device = "H100"\n[constants]\nlink = 1e9\n' + "#" * 100_000 + "\nhop = 2", "more than 100,000 bytes"),
         ('device = "H100"\n[constants]\nspeed = 1\n', "[constants] has 'speed'; use products"),
         ('device = "H100"\n[constants]\nhop = 1\n[errors]\nhop = -1\n', "hop in [errors] is -1; write … at least 0"),
-        ('device = "L40S"\n[constants]\nproducts = 0.7\n', "is for 'L40S', which … add a line [peaks] and half = ..."),
+        (
+            'device = "L40S"\n[constants]\nproducts = 0.7\n',
+            "is for 'L40S', which … add a section [peaks] with half = ...",
+        ),
     ],
     ids=lambda one: one[:40],
 )
@@ -102,7 +105,9 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(tm
 
 def test_a_peak_that_operations_exceed_is_refused_since_it_is_not_this_gpus():
     fit_gpu.check_shares(B200)
-    with pytest.raises(click.ClickException, match=quote("memory attain 1.20 times the peak of … by --bandwidth")):
+    with pytest.raises(
+        click.ClickException, match=quote("rate of memory is 1.20 times the peak of … with --bandwidth")
+    ):
         fit_gpu.check_shares(replace(B200, memory=1.2))
 
 
@@ -135,7 +140,7 @@ def test_a_plan_says_which_constants_were_measured_and_no_longer_that_the_gpu_is
     assert "Outside the data: the constants were fitted to A100 and H100, not to the B200" in words(LARGE)
     told = words(replace(LARGE, constants=replace(B200, source="b200.toml")))
     assert "Outside the data" not in told
-    assert "Measured (b200.toml): 71 % of the peak in large products, 80 % of the bandwidth" in told
+    assert "Measured (b200.toml): 71 % of the peak in large matrix products, 80 % of the bandwidth" in told
     assert "From published runs on A100 and H100: the rate of attention and how much communication overlaps" in told
     only = MeasuredGpu("B200", *PEAKS, products=0.71, source="b200.toml")
     assert "Outside the data" in words(replace(LARGE, constants=only))

@@ -134,7 +134,7 @@ def test_what_is_outside_the_data_is_said(request_):
         ({"device": "K40"}, "no GPU 'K40' to plan for"),
         ({"gpus": 12}, "12 GPUs do not fill nodes of 8"),
         ({"precision": "fp4"}, "precision is 'fp4'; use bf16 or fp8"),
-        ({"device": "A100", "precision": "fp8"}, "no 8-bit products"),
+        ({"device": "A100", "precision": "fp8"}, "no 8-bit matrix products"),
         ({"model": "nowhere.json"}, "nowhere.json cannot be read"),
         ({"gpus": 1024, "batch": "3", "model": "gpt-2-xl"}, "no layout gives each of 1,024 GPUs work"),
     ],

@@ -84,7 +84,7 @@ def test_what_is_no_config_json_is_refused_in_a_sentence(folders, text, words):
 
 def test_what_cannot_be_planned_is_said_in_a_sentence(folders):
     page = opened(plan_device="A100", plan_precision="fp8")
-    assert [error.value for error in page.error] == ["The A100 has no 8-bit products; use bf16."]
+    assert [error.value for error in page.error] == ["The A100 has no 8-bit matrix products; use bf16."]
 
 
 def test_the_dots_are_the_published_rows_and_the_worst_has_a_reason(folders):

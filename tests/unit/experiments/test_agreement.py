@@ -1,4 +1,4 @@
-"""Agreement of runs: one training to the bit, up to rounding, or up to where they part."""
+"""Agreement of runs: one training to the bit, up to rounding, or up to where they differ."""
 
 import re
 from dataclasses import replace
@@ -49,9 +49,9 @@ def test_the_same_model_on_another_network_is_the_same_bit_for_bit():
 
 def test_another_rate_and_another_batch_part_where_they_first_make_a_difference():
     faster = agreement(ran(learning_rate=0.5), ran(learning_rate=0.4))
-    assert not faster.same and faster.update == 2 and "part at update 2," in verdict(faster)
+    assert not faster.same and faster.update == 2 and "before update 2, different" in verdict(faster)
     other = agreement(ran(), ran(seed=1))
-    assert not other.same and other.update == 1 and "at the first update" in verdict(other)
+    assert not other.same and other.update == 1 and "from the first update on" in verdict(other)
     smaller = agreement(ran(), ran(batch=32, steps=24))
     assert not smaller.same and smaller.update is None, "their updates have different samples"
 

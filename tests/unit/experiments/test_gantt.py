@@ -33,7 +33,7 @@ def test_a_cell_is_a_unit_of_time_as_in_the_drawings_of_the_book():
         "rank 2  .. F2 f0 F3 f1 .. b0    B2    b1    B3    .. .. ",
         "rank 3  F2 F3 .. f0 b0    f1 b1    .. B2    .. .. B3    ",
     ]
-    assert text.plain.endswith("a cell is 1 of time; small letters: the second stage of a rank")
+    assert text.plain.endswith("a cell spans a time of 1; small letters: the second stage of a rank")
 
 
 def test_cells_close_up_where_there_is_no_room_between_them():
@@ -66,17 +66,17 @@ def test_costs_that_have_no_common_unit_are_drawn_to_scale():
 
 
 def test_the_unit_is_the_largest_that_all_costs_and_the_latency_are_multiples_of():
-    assert "a cell is 1 of time" in drawn("1f1b", chunks=2)[1].plain
-    assert "a cell is 1 of time" in drawn("1f1b", chunks=2, forward=2, inputs=1.5, weights=1.5)[1].plain
-    assert "a cell is 0.5 of time" in drawn("1f1b", chunks=2, latency=0.5)[1].plain
-    assert "a cell is 2e-06 of time" in drawn("gpipe", chunks=2, forward=2e-6, inputs=2e-6, weights=4e-6)[1].plain
+    assert "a cell spans a time of 1" in drawn("1f1b", chunks=2)[1].plain
+    assert "a cell spans a time of 1" in drawn("1f1b", chunks=2, forward=2, inputs=1.5, weights=1.5)[1].plain
+    assert "a cell spans a time of 0.5" in drawn("1f1b", chunks=2, latency=0.5)[1].plain
+    assert "a cell spans a time of 2e-06" in drawn("gpipe", chunks=2, forward=2e-6, inputs=2e-6, weights=4e-6)[1].plain
 
 
 def test_what_is_too_long_to_be_read_is_squeezed_to_the_letters_of_what_takes_most_time():
     done, text = drawn("1f1b", ranks=4, chunks=64)
     rows = lanes(text)
     assert [len(row) for row in rows] == [72] * 4 and {*"".join(rows)} == {*"FB."}
-    assert "a column is 2.792 of time and has the letter of the op" in text.plain
+    assert "a column spans a time of 2.792 and has the letter of the op" in text.plain
     idle = sum(row.count(".") for row in rows) / (4 * 72)
     assert idle == pytest.approx(done.summary["bubble_of_total"], abs=0.02)
 
@@ -89,7 +89,7 @@ def test_no_line_is_wider_than_the_terminal_and_as_many_dots_as_idle_time(name, 
     assert max(map(len, body)) <= width
     if "letter of the op" in text.plain:
         return
-    unit = float(re.search(r"a (?:cell|column) is ([\d.]+)", text.plain)[1])
+    unit = float(re.search(r"a (?:cell|column) spans a time of ([\d.]+)", text.plain)[1])
     for lane, idle in zip(lanes(text), done.ranks["idle"], strict=True):
         cell = len(lane) / round(done.summary["makespan"] / unit)
         slots = len("".join(re.findall(r"(?:\.+ ?)+", lane))) / cell

@@ -167,7 +167,7 @@ def test_cuts_of_one_s_own_are_worth_what_their_slowest_stage_or_link_is(cut):
 def test_a_plan_for_a_step_with_a_flush_says_how_long_the_step_takes(cut):
     out = cut("--method", "dapple", "--workers", 2, "--chunks", 4, "--straight", "--bandwidth", 1e9)[1]
     assert figure(out, "step") == "14 s"  # (3 times 12 of the slower stage, and 20 of both) / 4
-    assert "of 4 micro-batches, filled and drained" in out and "in flight" not in out
+    assert "of 4 micro-batches, with fill and drain" in out and "in flight" not in out
     assert "run dapple --chunks 4 --workers 2 --cuts 2,2" in out
     assert figure(cut("--method", "dapple", "--chunks", 1)[1], "replicas") == "4"
 
