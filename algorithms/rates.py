@@ -85,7 +85,7 @@ def _line(note: str = "", **numbers: float) -> Rate:
 
 
 def write(lines: dict[str, dict[str, Rate]], path: Path = PATH) -> None:
-    """Write a table, one line for each algorithm, with parts and algorithms in the given order."""
+    """Write a table with one line for each algorithm, in the order of `lines`: {part: {algorithm: rates}}."""
     text = ["# Written by `lockstep tune --table`; algorithms/rates.py explains the columns.\n"]
     for part, rates in lines.items():
         text.append(f"\n[{part}]\n")

@@ -59,7 +59,7 @@ def _kind(shown: list[Shown]) -> str:
         return ""
     if len({global_batch(e) for e in experiments}) == 1:
         return " All workers divide the same global batch: strong scaling."
-    return " Each worker keeps its own batch: weak scaling."
+    return " The batch per worker stays the same: weak scaling."
 
 
 def draw_map(

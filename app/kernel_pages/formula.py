@@ -151,6 +151,6 @@ def _named(word: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return an expression without the brackets around the whole of it: a fraction bar makes them unnecessary."""
+    """Return an expression without brackets that enclose all of it: a fraction bar makes them unnecessary."""
     inner = text.removeprefix(r"\left(").removesuffix(r"\right)")
     return inner if text == rf"\left({inner}\right)" and r"\right)" not in inner.partition(r"\left(")[0] else text
