@@ -187,8 +187,8 @@ NETWORKS: dict[str, Network] = {
 
 
 def parse_network(text: str) -> Network:
-    """Return the preset called `text`, or a network in which all links are alike: latency:bandwidth:overhead, e.g.
-    "4e-5:1.5e9:1e-5".
+    """Return the preset called `text`, or a network in which all links are alike, e.g. "4e-5:1.5e9:1e-5"
+    (latency:bandwidth:overhead).
 
     Three more numbers describe a computer whose processors move the bytes themselves: seconds per byte at each end, and
     latency and bandwidth of a sum. Raise ValueError for other text.

@@ -114,7 +114,7 @@ MODELS = {"ResNet-50": resnet50, "VGG-16": vgg16, "GPT-2": gpt2, "GPT-2 XL": gpt
 
 
 def profile(layers: Iterable[LayerShape], batch: int, flops: float, itemsize: int = FLOAT32) -> Profile:
-    """Return the costs of the layers for a mini-batch of `batch` samples at `flops` FLOP/s, in numbers of `itemsize`
+    """Return the costs of the layers for a mini-batch of `batch` samples at `flops` FLOP/s, with numbers of `itemsize`
     bytes."""
     layers = list(layers)
     forward = tuple(2 * batch * layer.macs / flops for layer in layers)

@@ -84,7 +84,7 @@ class OwnModules:
 
 @contextlib.contextmanager
 def own_modules(folder: str) -> Iterator[set[str]]:
-    """Let scripts import from `folder`, each rank its own copies. Yield the files that they import.
+    """Let scripts import modules from `folder`; each rank gets its own copies. Yield the files that they import.
 
     No compiled files are written: Python considers a .pyc current if the source's size and time in seconds match, so a
     module that is changed and run again within a second would be the old one.

@@ -33,7 +33,7 @@ J = TypeVar("J", bound=Waiting)
 
 
 def reader(owner: str) -> str:
-    """Return the reader to whom `owner`, a tab or a place in a tab, belongs."""
+    """Return the reader to whom `owner`, a tab or a slot in a tab, belongs."""
     return owner.partition("/")[0].partition(":")[0]
 
 
