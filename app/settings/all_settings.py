@@ -31,6 +31,12 @@ def draw_settings(*names: str) -> None:
         widgets.draw(controls.control(Experiment, name), REFUSED.get(cluster, {}).get(name, ""), settle.get(name))
 
 
+def draw_main_settings() -> None:
+    """Draw the settings that make the chosen algorithm what it is."""
+    for knob in controls.main(chosen.algorithm().Settings):
+        widgets.draw(knob)
+
+
 def draw():
     """Draw all settings; return the placeholders for the best learning rate and for the faults of ranks."""
     _special_cases()
@@ -51,7 +57,8 @@ def _controls():
     """Draw all settings; return the placeholders for the best learning rate and for the faults of ranks."""
     state = st.session_state
     algorithm, _, workload = settings_of(state.algorithm, state.compression, state.workload)
-    knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
+    main = controls.main(algorithm)  # these are right below the algorithm
+    knobs = [one for name in algorithm.model_fields if (one := controls.control(algorithm, name)) not in main]
     rate = chosen.beginning_rate()
     knobs = [controls.reaching(k, rate) if k.name == "learning_rate" else k for k in knobs]
     delays, others = [k for k in knobs if k.postpones], [k for k in knobs if not k.postpones]

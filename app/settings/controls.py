@@ -35,6 +35,7 @@ MORE_BUDGET = (
     "cuda_graph",
 )
 
+MAIN = 2  # settings of an algorithm that are shown right below it
 FEW = 3  # most words offered side by side; more become a list
 SHORT = 40  # most whole numbers for which a slider has all of them
 BOUNDS = ("ge", "gt", "le", "lt")
@@ -198,6 +199,19 @@ def reaching(one: Control, value: float) -> Control:
     else:
         stops = real_stops(value, one.unit, one.low, one.high)
     return replace(one, options=tuple(sorted({*one.options, *(x for x in stops if value <= 10.01 * x <= 101 * value)})))
+
+
+@cache
+def main(settings: type[Knobs]) -> tuple[Control, ...]:
+    """Return the settings that make an algorithm what it is, at most MAIN: first those that delay information, then in
+    the order of their declaration.
+
+    The learning rate, and the update with its momentum, are not among them, because most algorithms have these. Nor is
+    text, such as how layers are cut into stages.
+    """
+    shared = {"learning_rate", *(("update", "momentum") if "update" in settings.model_fields else ())}
+    own = [control(settings, name) for name in settings.model_fields if name not in shared]
+    return tuple(sorted((one for one in own if one.kind != "text"), key=lambda one: not one.postpones)[:MAIN])
 
 
 def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Knobs]]:

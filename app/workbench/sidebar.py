@@ -1,4 +1,6 @@
-"""The sidebar, where the reader chooses what to run: four controls at first, all settings on request."""
+"""The sidebar, where the reader chooses what to run: four controls and what is the algorithm's own at first,
+all settings on request.
+"""
 
 import streamlit as st
 
@@ -7,12 +9,12 @@ from app.browser.text import escape_markdown, sentence
 from app.comparison import changes
 from app.guide import ask, predict
 from app.session import session
-from app.settings import algorithm, all_settings, best_rate, chosen, faults, feasible, fitting, trouble
+from app.settings import algorithm, all_settings, best_rate, chosen, controls, faults, feasible, fitting, trouble
 from app.workbench import head
 from experiments.specification.experiment import Experiment
 
 FEW = ("algorithm", "workload", "table", "net", "workers", "network", "slow", "jitter", "pause", "crash")
-"""Settings of the first controls, and those that every run's title shows."""
+"""Settings of the first controls that all algorithms have, and those that every run's title shows."""
 
 SAID = 3  # hidden settings that are named while the switch is off
 
@@ -30,6 +32,7 @@ def choose() -> tuple[Experiment | None, str]:
     best_rate.settle()
     actions = st.container(key="actions")
     algorithm.choose()
+    all_settings.draw_main_settings()
     if chosen.alone() and st.session_state.workers == 1:
         st.caption("One worker, because the method is sequential.")
     else:
@@ -75,7 +78,8 @@ def choose() -> tuple[Experiment | None, str]:
 
 def beyond(experiment: Experiment) -> list[str]:
     """Return the names of the settings that differ from their defaults and are not among the first controls."""
-    return [name for name in experiment.flat() if name not in FEW]
+    main = [one.name for one in controls.main(experiment.method.Settings)]
+    return [name for name in experiment.flat() if name not in FEW and name not in main]
 
 
 def _actions(experiment: Experiment | None, refusal: str) -> None:

@@ -109,6 +109,15 @@ def test_there_are_four_controls_at_first_and_all_settings_on_request(page, stor
     assert not opened.exception
 
 
+def test_what_makes_an_algorithm_what_it_is_needs_no_switch(page, stored):
+    stored(Experiment(algorithm="easgd"))
+    opened = page("algorithm=easgd&pull=0.5", unfolded=False)
+    assert opened.sidebar.select_slider("pull").value == 0.5 and opened.sidebar.select_slider("period").value == 4
+    assert not opened.toggle("all_settings").value and "momentum" not in widgets(opened)
+    opened.toggle("all_settings").set_value(True).run()
+    assert {"pull", "period", "learning_rate", "synchronous"} <= widgets(opened).keys() and not opened.exception
+
+
 def test_a_link_with_other_settings_opens_all_of_them(page, stored):
     for experiment, opens in ((Experiment(workers=8, slow="1:3"), False), (Experiment(batch=64), True)):
         stored(experiment)

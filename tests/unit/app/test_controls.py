@@ -174,3 +174,19 @@ def test_an_axis_has_one_unit():
     assert late.words_on_axis([0, 1e-5, 1e-3, 0.1]) == ("0 ms", "0.01 ms", "1 ms", "100 ms")
     assert late.words_on_axis([None, 2.0]) == (late.words(None), "2 s")
     assert control(Sample, "wide").words_on_axis([1, 2000]) == ("1", "2,000")
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("sync_sgd", []),
+        ("momentum", ["momentum"]),
+        ("easgd", ["period", "pull"]),
+        ("delayed", ["delay", "layerwise"]),
+        ("interleaved", ["chunks", "pieces"]),
+        ("robust", ["aggregate", "tolerated"]),
+        ("pipedream", ["weights", "momentum"]),
+    ],
+)
+def test_an_algorithms_own_settings_come_before_those_that_most_have(name, own):
+    assert [one.name for one in controls.main(algorithms.find(name).Settings)] == own
