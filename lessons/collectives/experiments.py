@@ -69,8 +69,8 @@ DIVISIBLE = 4 * 40_320  # bytes of a vector, divisible by every number of ranks 
     ),
 )
 def busiest(run):
-    """Bytes that leave the busiest rank, as a multiple of the vector's; `least` is 2 (P - 1) / P. Every message was
-    sent. The server is one more rank, in addition to its workers.
+    """Bytes that leave the busiest rank, as a multiple of the vector's; `least` is 2 (P - 1) / P. They are counted in a
+    simulation of every message. The server is one more rank, in addition to its workers.
     """
     nbytes = DIVISIBLE
     for ranks in (2, 3, 4, 6, 8, 12, 16, 24, 32):
@@ -165,7 +165,7 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # thei
         "with 128 ranks the ring takes more than 20 times as long as recursive doubling": lambda rows: (
             value(rows, "ring", ranks=128) > 20 * value(rows, "recursive_doubling", ranks=128)
         ),
-        "if every rank serves, a sum takes over 5 times recursive doubling's time: each rank starts 254 messages": (
+        "if each of 128 ranks serves, it starts 254 messages: a sum takes over 5 times recursive doubling's time": (
             lambda rows: value(rows, "everybody serves", ranks=128) > 5 * value(rows, "recursive_doubling", ranks=128)
         ),
     },
@@ -233,10 +233,10 @@ MODEL = 1 << 20  # bytes
         "if every worker serves a piece, a sum takes the ring's time minus 2N - 4 latencies": lambda rows: all(
             abs(row["ring"] - row["everybody serves"] - MS * (2 * row["workers"] - 4) * ALPHA) < 1e-6 for row in rows
         ),
-        "if all workers begin with the same server, contention for its port costs over 40 % more time": lambda rows: (
-            rows[-1]["all at once"] > 1.4 * rows[-1]["everybody serves"]
+        "if all 32 workers begin with the same server, a sum takes over 40 % longer: they queue at its port": (
+            lambda rows: rows[-1]["all at once"] > 1.4 * rows[-1]["everybody serves"]
         ),
-        "with every message sent, all three ways to serve take exactly as long as their formulas say": lambda rows: all(
+        "in simulation, all three ways to serve take exactly as long as their formulas say": lambda rows: all(
             math.isclose(row[name], row[f"{name}, formula"], rel_tol=1e-9)
             for row in rows
             for name in ("one server", "as many servers", "everybody serves")
@@ -335,7 +335,7 @@ BOXES = {
             row["a ring per GPU"] == min(row[name] for name in BARS) and row["ring"] > 4.5 * row["a ring per GPU"]
             for row in matching(rows, box=OWN, bytes=LONGEST)
         ),
-        "between k nodes with P ranks in all, the fraction of the hierarchy's bytes that leaves is (k-1)/(P-1)": (
+        "between k nodes with P ranks in all, (k-1)/(P-1) of the bytes of the hierarchy leave their node": (
             lambda rows: all(
                 math.isclose(row["leaving"], collective_costs.leaving(row["nodes"], GPUS), rel_tol=1e-9) for row in rows
             )
@@ -420,11 +420,10 @@ PAIRED = "recursive_doubling", "halving_doubling", "tree"
     look=Look("algorithm", ("error",), kind="bar", title="mean error of a sum, units in the last place"),
 )
 def order_of_sums(run):
-    """In the chart: 64 ranks with random numbers between 0 and 1; the mean error of the sum, in units in the last
-    place.
+    """64 ranks with random numbers between 0 and 1; the mean error of the sum, in units in the last place.
 
-    In the table, too: four ranks with one number each in float32, where 1e8 + 1 is 1e8; the distinct sums that the
-    vector then holds.
+    The table also has the sums of four ranks with one number each, in float32, where 1e8 + 1 is 1e8. A vector may hold
+    different sums of the same four numbers.
     """
     few = np.array([1e8, 1, -1e8, 1], np.float32)
     many = np.random.default_rng(run.seed).random((64, 4096), np.float32)
@@ -458,7 +457,7 @@ WORKERS = 16
 
 
 @figure(
-    "Does the choice of an all-reduce matter to training?",
+    "Does the choice of all-reduce matter in training?",
     source="Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, put into a training step",
     claims={
         "no all-reduce is best for both: recursive doubling for the small model, halving/doubling for the large": (
@@ -473,7 +472,7 @@ WORKERS = 16
         "the closed forms predict every step within 1 %": lambda rows: all(
             abs(row["step"] - row["formula"]) < 0.01 * row["step"] for row in rows
         ),
-        "the models learned differ by rounding only": lambda rows: all(
+        "the trained models differ by rounding only": lambda rows: all(
             np.ptp(column(rows, "loss", model=model)) < 1e-4 for model in MODELS
         ),
     },

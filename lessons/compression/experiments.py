@@ -55,8 +55,8 @@ def error_feedback(run):
                 min(row["loss"] for row in rows if row["times fewer"] > 20) < 1.2 * value(rows, "loss", codec="none")
             )
         ),
-        "with top_k and threshold, the fewest bytes end at a higher loss than the most": lambda rows: all(
-            losses(rows, codec)[0] < losses(rows, codec)[-1] for codec in ("top_k", "threshold")
+        "top_k and threshold end at a higher loss if they send the fewest bytes than if they send the most": (
+            lambda rows: all(losses(rows, codec)[0] < losses(rows, codec)[-1] for codec in ("top_k", "threshold"))
         ),
         "which numbers are sent matters more than how many: random_k does worse than top_k with a tenth as many": (
             lambda rows: value(rows, "loss", codec="random_k 0.01") > value(rows, "loss", codec="top_k 0.001")
@@ -108,7 +108,7 @@ def losses(rows, codec):
                 and column(rows, "times dense", density="1/(2N)") == [0.5] * 5
             )
         ),
-        "relative to all numbers, one in 16 takes under a fifth of the bytes with 2 workers, twice them with 32": (
+        "one number in 16 takes under a fifth of the dense bytes with 2 workers, and twice the dense bytes with 32": (
             lambda rows: (
                 value(rows, "times dense", density="1/16", workers=2) < 0.2
                 and value(rows, "times dense", density="1/16", workers=32) == 2
@@ -304,7 +304,7 @@ def momentum_correction(run):
             column(rows, "noise", workers=2, bucket=1024) == sorted(column(rows, "noise", workers=2, bucket=1024))[::-1]
             and all(ratio(rows, "noise", workers=2, bucket=(1024, 64), levels=levels) > 2 for levels in (1, 4, 16))
         ),
-        "one level in buckets of 1,024 diverges at this rate, though it is unbiased": lambda rows: (
+        "QSGD with one level in buckets of 1,024 diverges at this rate, though it is unbiased": lambda rows: (
             value(rows, "progress", workers=2, bucket=1024, levels=1) < 0
         ),
         "more levels, smaller buckets, or more workers, whose noise averages out, each prevent divergence": (

@@ -37,7 +37,7 @@ CROWD = Assignment(
     turn={"workers": (2, 5, 20, 40)},
     note=("bytes", "compression_ratio"),
     claims={
-        "relative to all numbers, a twentieth takes a tenth of the bytes with 2 workers, and twice the bytes with 40": (
+        "a twentieth of the numbers takes a tenth of the dense bytes with 2 workers, and twice them with 40": (
             lambda rows: 9.5 < rows[0]["compression_ratio"] < 10.5 and 0.48 < rows[-1]["compression_ratio"] < 0.52
         ),
         "with 20 workers a twentieth of the numbers takes as many bytes as all of them": lambda rows: (

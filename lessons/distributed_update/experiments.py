@@ -67,8 +67,10 @@ def who_updates(run):
         "each of N ranks keeps an Nth of Adam's state": lambda rows: all(
             abs(row["kB of Adam, zero1"] * row["ranks"] / row["kB of Adam, sync_sgd"] - 1) < 0.01 for row in rows
         ),
-        "the bytes on the wire stay the same": lambda rows: column(rows, "MB, zero1") == column(rows, "MB, sync_sgd"),
-        "the model is bit-identical": lambda rows: all(row["same model"] for row in rows),
+        "zero1 and sync_sgd send the same number of bytes": lambda rows: (
+            column(rows, "MB, zero1") == column(rows, "MB, sync_sgd")
+        ),
+        "zero1 and sync_sgd train bit-identical models": lambda rows: all(row["same model"] for row in rows),
     },
     look=Look("ranks", ("kB of Adam, sync_sgd", "kB of Adam, zero1"), log="xy", title="kB of Adam's moments on a rank"),
 )

@@ -33,7 +33,7 @@ PAYS = Assignment(
     turn={"network": ("1GbE", "HDR"), "accumulate": ACCUMULATE},
     note=("seconds", "updates", "held_out_loss"),
     claims={
-        "eight mini-batches per update gain a factor of over 5 on the slow network, under 3 on the fast one": (
+        "eight mini-batches per update are over 5 times as fast as one on the slow network, under 3 on the fast one": (
             lambda rows: (
                 ratio(rows, "seconds", network="1GbE", accumulate=(1, 8)) > 5
                 and ratio(rows, "seconds", network="HDR", accumulate=(1, 8)) < 3

@@ -1,4 +1,4 @@
-"""Full sharding: what a rank holds, when layers travel, and what hides behind what, in a small language model."""
+"""Full sharding of a small language model: what a rank holds, when it gathers layers, and what that overlaps with."""
 
 import numpy as np
 
@@ -157,12 +157,15 @@ def half_as_much_again(run):
         "the closed form is right within 2 %": lambda rows: all(
             abs(row["step"] / row["formula"] - 1) < 1 / 50 for row in rows
         ),
-        "the weights are the same, to the last bit": lambda rows: all(column(rows, "same weights")),
+        "prefetching does not change the trained weights, to the last bit": lambda rows: all(
+            column(rows, "same weights")
+        ),
     },
     look=Look("prefetch", ("step",), "tokens", theory=("formula",), title="time of a step, relative to no prefetching"),
 )
 def how_far_ahead(run):
-    """As before. `prefetch` is the number of layers that may be on their way while one computes; there are eight.
+    """The same transformer on four ranks, with 1 GB/s each. `prefetch` is the number of layers that may be on their way
+    while one computes; there are eight.
 
     `kB` is the most that a rank holds of weights. The formula uses the sizes of layers, and the times of their passes
     in the run without prefetching.
@@ -210,26 +213,26 @@ def layer_sizes(width, kinds=69):
     "How many tokens per rank does it take to hide the gathers?",
     source="a measurement of ours; Zhao et al., VLDB 2023, section 3.3",
     claims={
-        "how much of the gathers' time shows depends on the number of tokens, not on the width": lambda rows: all(
+        "the exposed share of the gather time depends on the number of tokens, hardly on the width": lambda rows: all(
             max(shown) - min(shown) < 12
             for tokens in (64, 128, 256, 512, 1024)
             for shown in [column(rows, "shown", tokens=tokens)]
         ),
-        "with a quarter of the tokens that the formula asks for, over half of the gathers' time shows": lambda rows: (
-            all(shown > 50 for shown in column(rows, "shown", tokens=64))
+        "with a quarter of the tokens the formula asks for, over half of the gather time is exposed": lambda rows: all(
+            shown > 50 for shown in column(rows, "shown", tokens=64)
         ),
-        "with about twice as many as the formula asks for, less than a fifth of the gathers' time shows": lambda rows: (
-            all(shown < 20 for shown in column(rows, "shown", tokens=512))
+        "with about twice the tokens the formula asks for, less than a fifth of the gather time is exposed": (
+            lambda rows: all(shown < 20 for shown in column(rows, "shown", tokens=512))
         ),
     },
-    look=Look("tokens", ("shown",), "width", log="x", title="percent of the gathers' time that nothing hides"),
+    look=Look("tokens", ("shown",), "width", log="x", title="percent of the gather time that is exposed"),
 )
 def tokens_that_hide(run):
-    """Four ranks, one layer ahead. The time that is lost to gathers, as a percentage of the time of all gathers.
+    """Four ranks, one layer ahead. The exposed gather time as a percentage of the time of all gathers.
 
     Twice the width is about four times as many weights. With the formula's 300 tokens, a layer's gather takes as
-    long as its forward pass. With more tokens, what still shows is the first gather of each pass, and that of a layer
-    that is larger than the one before.
+    long as its forward pass. With more tokens, what is still exposed is the first gather of each pass, and that of a
+    layer that is larger than the one before.
     """
     for width in (32, 64, 128):
         sizes = layer_sizes(width)
@@ -287,16 +290,16 @@ SHARDS = {
 
 
 @figure(
-    "Hybrid shards, ZeRO-1, or neither?",
+    "Should two nodes use hybrid sharding, ZeRO-1, or neither?",
     source="Zhao et al., VLDB 2023, section 3.2.2; Rajbhandari et al., SC 2020",
     claims={
-        "on the slowest line a copy per node takes less than a third of the time of one copy": lambda rows: (
+        "over the slowest link, a copy per node takes less than a third of the time of one copy": lambda rows: (
             ratio(rows, "ms", shards=("a copy per node", "one copy"), **{"GB/s": 0.125}) < 1 / 3
         ),
-        "on the slowest line a copy per node takes less than two thirds of the time of ZeRO-1": lambda rows: (
+        "over the slowest link, a copy per node takes less than two thirds of the time of ZeRO-1": lambda rows: (
             ratio(rows, "ms", shards=("a copy per node", "ZeRO-1"), **{"GB/s": 0.125}) < 2 / 3
         ),
-        "replicas that sum node by node are faster still, on every line": lambda rows: all(
+        "replicas that sum node by node are faster still, over every link": lambda rows: all(
             ratio(rows, "ms", shards=("replicated", shards), **{"GB/s": line}) < 0.95
             for line in LINES
             for shards in ("one copy", "a copy per node", "ZeRO-1")
@@ -304,7 +307,7 @@ SHARDS = {
         "replicas that sum node by node send as many bytes between nodes as a copy per node": lambda rows: (
             abs(ratio(rows, "MB between nodes", shards=("replicated", "a copy per node"), **{"GB/s": 0.125}) - 1) < 1e-3
         ),
-        "where the line is as fast as the node, ZeRO-1 is faster than a copy per node": lambda rows: (
+        "if the link between nodes is as fast as those within, ZeRO-1 is faster than a copy per node": lambda rows: (
             ratio(rows, "ms", shards=("ZeRO-1", "a copy per node"), **{"GB/s": 8.0}) < 0.99
         ),
         "a copy per node takes less than 0.7 times the memory of ZeRO-1, and less than 0.4 times that of replicas": (
@@ -317,7 +320,7 @@ SHARDS = {
     look=Look("GB/s", ("ms",), "shards", log="xy", title="milliseconds of a step"),
 )
 def hybrid_or_zero1(run):
-    """Two nodes of four ranks with 256 tokens each; 8 GB/s within a node. `GB/s`: of the line between the two.
+    """Two nodes of four ranks with 256 tokens each; 8 GB/s within a node. `GB/s`: of the link between the two.
 
     Sharded layers are gathered one layer ahead. Replicas sum node by node, and hide their sums behind the backward
     pass. ZeRO-1's reduce-scatter and all-gather go around a ring of all eight.
@@ -386,7 +389,7 @@ CLUSTERS = {
 
 
 @figure(
-    "How do eight billion weights fit, and how fast are they?",
+    "How do eight billion weights fit, and how fast do they train?",
     source="the formulas of `lockstep plan`; Zhao et al., VLDB 2023",
     claims={
         "ZeRO-1 is the fastest with any number of GPUs": lambda rows: all(

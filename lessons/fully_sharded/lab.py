@@ -19,7 +19,7 @@ THINK_EARLY = Assignment(
         "with seven layers ahead, a step takes longer than with one": (
             lambda rows: ratio(rows, "seconds", prefetch=(7, 1)) > 1.05
         ),
-        "all send the same number of bytes": lambda rows: len({row["bytes"] for row in rows}) == 1,
+        "prefetching does not change the number of bytes sent": lambda rows: len({row["bytes"] for row in rows}) == 1,
     },
 )
 ENOUGH_TOKENS = Assignment(

@@ -66,7 +66,7 @@ def left_behind(run):
 def two_ways_to_scale(run):
     """Digits, eight epochs at one rate, workers on EDR InfiniBand. Strong: they divide 64 images. Weak: each takes 64.
 
-    In the table, too: milliseconds of a step, and the held-out loss at the end.
+    The table also shows the milliseconds of a step, and the held-out loss at the end.
     """
     workers = (1, 2, 4, 8, 16)
     for name in ("strong", "weak"):
@@ -87,16 +87,16 @@ def two_ways_to_scale(run):
 
 
 @figure(
-    "Are 32 images the same batch for any number of workers that share them?",
+    "Does it matter how many workers share a batch of 32 images?",
     source="Ioffe & Szegedy, 2015",
     claims={
         "with one image each, training ends over a quarter of the path away from one worker's model": lambda rows: (
             value(rows, "distance", over="own", images=1) > 25
         ),
-        "with one image each, training ends over twice as far from that model as with sixteen each": lambda rows: (
+        "with one image each, training ends over twice as far from one worker's model as with 16 each": lambda rows: (
             ratio(rows, "distance", over="own", images=(1, 16)) > 2
         ),
-        "with synchronised norms training ends under 0.001 % of the path away, for any share of images": lambda rows: (
+        "with synchronised norms, training ends under 0.001 % of the path away from one worker's model": lambda rows: (
             max(column(rows, "distance", over="all")) < 1e-3
         ),
         "with synchronised norms, a step of 32 workers takes over twice as long as with their own norms": lambda rows: (
@@ -108,8 +108,8 @@ def two_ways_to_scale(run):
 def parts_of_a_batch(run):
     """Digits, two batch norms, ten steps of 32 images that 2 to 32 workers share, `images` for each.
 
-    A batch norm normalises over a worker's own images, or over those of all workers. In the table, too: milliseconds of
-    a step, on 10 GbE.
+    A batch norm normalises over a worker's own images, or over those of all workers. The table also shows the
+    milliseconds of a step, on 10 GbE.
     """
     values = {"algorithm": "sync_sgd", "model": "cnn_bn", "channels": 4, "steps": 10, "learning_rate": 0.1}
     start = run(**values, workers=1, batch=32, evaluations=1, worker_override=_start).parameters
@@ -133,7 +133,7 @@ def _start(comm, task, s):
 
 
 @figure(
-    "Should the rate grow with the batch, or with its root?",
+    "Should the rate grow with the batch, or with its square root?",
     source="Krizhevsky, 2014; Hoffer et al., 2017; Goyal et al., 2017",
     claims={
         "with 128 and 256 images the root rule has more than twice the linear rule's training loss": lambda rows: all(
@@ -517,7 +517,7 @@ def rmsprop_start(run):
         "decay, hybrid and growth end at less than a hundredth of the loss of their first epoch": lambda rows: all(
             ratio(rows, "loss", schedule=name, epoch=(EPOCHS - 1, 0)) < 1 / 100 for name in ("decay", "hybrid", "grow")
         ),
-        "from decay to larger momentum, each schedule needs fewer updates than the last": lambda rows: is_falling(
+        "from decay to larger momentum, each schedule needs fewer updates than the one before": lambda rows: is_falling(
             [row["updates"] for row in rows if row["epoch"] == EPOCHS - 1 and row["schedule"] != "neither"]
         ),
         "growth takes about half the updates of decay, a larger first rate a quarter, and more momentum even fewer": (

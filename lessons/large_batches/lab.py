@@ -9,7 +9,7 @@ KEEP = Assignment(
     turn={"workers": SIZES},
     note=("updates", "seconds", "held_out_loss"),
     claims={
-        "more workers finish sooner": lambda rows: rows[-1]["seconds"] < 0.5 * rows[0]["seconds"],
+        "16 workers take less than half the time of one": lambda rows: rows[-1]["seconds"] < 0.5 * rows[0]["seconds"],
         "16 workers end at more than 1.7 times the loss of one": lambda rows: (
             rows[2]["held_out_loss"] > 1.7 * rows[0]["held_out_loss"]
         ),

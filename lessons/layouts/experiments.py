@@ -1,4 +1,4 @@
-"""Choosing a layout: what each way to split a model costs, how far to trust a model of costs, and when to save."""
+"""Choosing a layout: what each way to split a model costs, how far to trust a cost model, and when to save."""
 
 from dataclasses import replace
 
@@ -24,7 +24,9 @@ SMALL = replace(LARGE, model=find_model("llama-3-8b"))
 
 
 def fastest(found: Found, allowed=True) -> int:
-    """Return the place of the fastest layout that fits with some memory to spare; of the smallest one if none does."""
+    """Return the index of the fastest layout that fits with some memory to spare, or of the one that needs least
+    memory if none fits.
+    """
     fits = (found.shares <= TIGHT) & allowed
     return int(np.flatnonzero(fits)[found.time.seconds[fits].argmin()] if fits.any() else found.shares.argmin())
 
@@ -78,10 +80,10 @@ ALONE: dict[str, dict[str, int]] = {
 )  # fmt: skip
 def one_way_alone(run):
     """Llama 3 70B on eight nodes of eight H100: 512 sequences of 8,192 tokens in a step. Of each way, the fastest
-    variant that fits; if none fits, the smallest one. `has`: a GPU's memory. `tokens/s`: of each GPU, if it had the
-    memory. `again`: what is computed again in the backward pass.
+    variant that fits or, if none fits, the one that needs least memory. `has`: a GPU's memory. `tokens/s`: of each GPU,
+    if it had the memory. `again`: what is computed again in the backward pass.
 
-    Where matrices, stages or sequences are split, what is left of the GPUs are replicas.
+    Where matrices, stages or sequences are split, the groups of GPUs that share a copy are replicas.
     """
     found = {name: variants(LARGE, **split) for name, split in ALONE.items()}
     found["the planner's choice"] = search(LARGE, GPUS)
@@ -114,7 +116,7 @@ WAYS = {"matrices": "tensor", "stages": "pipeline", "sequences": "context"}
                 and ratio(rows, "GB", split="sequences", GPUs=(8, 1)) > 0.5
             )
         ),
-        "the more GPUs share a copy, the longer is the step": lambda rows: all(
+        "the more GPUs share a copy, the longer a step takes": lambda rows: all(
             is_rising(column(rows, "longer", split=split)) for split in WAYS
         ),
         "with two GPUs per copy, a step is less than an eighth longer than without a split, whatever the way": (
@@ -172,7 +174,7 @@ STATES = slice(0, HELD.index("activations"))
 
 
 @figure(
-    "What do five ways to split a model divide, if every message is sent?",
+    "What do five ways to split a model divide, in a full simulation?",
     source="Grattafiori et al., 2024, section 3.3.2",
     claims={
         "ranks that share sequences hold as many states as replicas": lambda rows: (
@@ -238,7 +240,7 @@ def cut_step(run, data: int, tensor: int, stages: int):
 
 
 @figure(
-    "Which layout of sixteen ranks is the fastest, if every message is sent?",
+    "Which layout of sixteen ranks is fastest in a full simulation?",
     source="Narayanan et al., SC 2021, section 5.4",
     claims={
         "if eight ranks of two nodes share matrices, a step takes over three times as long as with four of one": (
@@ -326,7 +328,7 @@ MACHINES = 64, 128, 256, 512, 1024  # GPUs
 
 
 @figure(
-    "Stages, or replicas that shard all?",
+    "Which are faster: pipeline stages, or replicas that shard everything?",
     source="the formulas of `lockstep plan`",
     claims={
         "as fitted, stages are over a tenth faster than shards on up to 256 GPUs, and over a third on 1,024": (
@@ -373,7 +375,7 @@ FILLED = {"under 60": (0.0, 0.6), "60 to 85": (0.6, 0.85), "85 to 93": (0.85, 0.
 
 
 @figure(
-    "Where is the model of costs wrong?",
+    "Where is the cost model wrong?",
     source="llm-foundry's benchmarks; Narayanan et al., SC 2021; Korthikanti et al., MLSys 2023; Llama 3; NeMo 24.12",
     claims={
         "half of the runs are predicted within 5 %, however full the memory": lambda rows: (
@@ -417,7 +419,7 @@ def published_runs(run):
 
 
 @figure(
-    "Does the model of costs predict better than a guess?",
+    "Does the cost model predict better than a guess?",
     source="the sources of the same runs",
     claims={
         "the error that nine of ten runs stay within is under half as large by formulas as by the most similar run": (
@@ -454,13 +456,13 @@ TAKEN = {"the first": 0, "the tenth": 9, "the hundredth": 99, "the five hundredt
 
 
 def draw_constants(dice: np.random.Generator) -> Constants:
-    """Return constants as far from the fitted ones as the errors of the fit allow, each by itself."""
+    """Return constants drawn at random around the fitted ones, each independently, with the fit's standard error."""
     some = np.array(FITTED) + np.array(STANDARD_ERRORS) * dice.standard_normal(len(FITTED))
     return Constants(*np.clip(some, LOWEST, HIGHEST))
 
 
 @figure(
-    "What if the constants of the model of costs are a little wrong?",
+    "What if the constants of the cost model are a little wrong?",
     source="a calculation of ours",
     claims={
         "the first layout of the list is on average less than 1 % slower than the best one": lambda rows: (

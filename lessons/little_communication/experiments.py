@@ -83,13 +83,13 @@ def busy(run):
     "How much outer momentum is best on digits?",
     source="Douillard et al., 2023",
     claims={
-        "the paper's momentum of 0.9 ends at over 1.4 times the loss of plain averages": lambda rows: (
+        "with the paper's momentum of 0.9, training ends at over 1.4 times the loss of plain averaging": lambda rows: (
             value(rows, "loss", momentum=0.9) > 1.4 * value(rows, "loss", momentum=0.0)
         ),
-        "a momentum of 0.5 costs little: less than 1.2 times the loss of plain averages": lambda rows: (
+        "with a momentum of 0.5, training ends at less than 1.2 times the loss of plain averaging": lambda rows: (
             value(rows, "loss", momentum=0.5) < 1.2 * value(rows, "loss", momentum=0.0)
         ),
-        "the accuracies of all momenta differ by less than seven hundredths": lambda rows: (
+        "the accuracies with any two momenta differ by less than 0.07": lambda rows: (
             max(column(rows, "accuracy")) - min(column(rows, "accuracy")) < 0.07
         ),
     },
@@ -98,8 +98,8 @@ def busy(run):
 def how_much_momentum(run):
     """Digits, eight workers, Adam inside, eight meetings of 32 steps each, each row at its own best inner rate.
 
-    With a momentum of 0 the outer rate is 1, which is plain averages; otherwise it is 0.7. The training loss is that of
-    the workers during the last 32 steps.
+    With a momentum of 0 the outer rate is 1, which is plain averaging; otherwise it is 0.7. The training loss is that
+    of the workers during the last 32 steps.
     """
     for momentum in (0.0, 0.3, 0.5, 0.7, 0.9):
         done = outer(run, momentum)
@@ -112,20 +112,20 @@ def how_much_momentum(run):
 
 
 def outer(run, momentum):
-    """Return the Run of DiLoCo at its best inner rate; without momentum, of plain averages."""
+    """Return the Run of DiLoCo at its best inner rate; without momentum, of plain averaging."""
     values = {"outer_momentum": momentum, "outer_rate": 0.7 if momentum else 1.0}
     rates = 0.0003125, 0.000625, *ADAM
     return best(run, rates, algorithm="diloco", steps=256, period=PERIOD, **values, **CENTRES)
 
 
 @figure(
-    "Where does an outer momentum get farther than averages?",
+    "Where does outer momentum get farther than plain averaging?",
     source="Douillard et al., 2023; Wang, Tantia, Ballas & Rabbat, 2020",
     claims={
-        "in a valley ten times as long as wide, averages get more than twice as far as a momentum of 0.9": (
+        "in a valley ten times as long as wide, averaging gets more than twice as far as a momentum of 0.9": (
             lambda rows: ratio(rows, "progress", length=10, outer=("average", "0.9")) > 2
         ),
-        "in a valley a thousand times as long as wide, a momentum of 0.9 gets a quarter farther than averages": (
+        "in a valley a thousand times as long as wide, a momentum of 0.9 gets a quarter farther than averaging": (
             lambda rows: ratio(rows, "progress", length=1000, outer=("0.9", "average")) > 1.25
         ),
         "the longer the valley, the larger the best momentum": lambda rows: (
@@ -169,7 +169,7 @@ def down_a_valley(run, length, momentum):
 
 
 @figure(
-    "How long must a fragment travel while training continues?",
+    "How many training steps must overlap the transfer of a fragment?",
     source="Douillard et al., 2025",
     claims={
         "with an overlap of four or more steps, training takes at most a thirtieth longer than on an ideal network": (
@@ -178,7 +178,7 @@ def down_a_valley(run, length, momentum):
         "without overlap two fragments take longer than the whole model at once": lambda rows: (
             value(rows, "slowdown", overlap=0) > value(rows, "DiLoCo", overlap=0)
         ),
-        "with eight steps of travel, training ends at less than 1.5 times DiLoCo's loss": lambda rows: (
+        "with an overlap of eight steps, training ends at less than 1.5 times DiLoCo's loss": lambda rows: (
             value(rows, "loss", overlap=8) < 1.5 * value(rows, "DiLoCo's loss", overlap=8)
         ),
     },
@@ -249,8 +249,8 @@ def four_speeds(run):
 
     A step takes 0.58, 0.75, 1.51 and 3.33 s or, if the four are alike, equally long, with the same total speed. In the
     last cluster, the slowest but one crashes for good after 100 s. `images` counts the images whose gradients were
-    computed. DiLoCo takes as many whole rounds as end closest to 300 s. With a budget in seconds its workers would have
-    to agree in every step whether to stop, so none could run ahead of the slowest.
+    computed. DiLoCo takes the number of whole rounds that ends closest to 300 s. With a budget in seconds its workers
+    would have to agree in every step whether to stop, so none could run ahead of the slowest.
     """
     for cluster in CLUSTERS:
         for method in METHODS:
@@ -339,8 +339,8 @@ def in_chaos(run, method):
     "For the same bytes: send a few parameters in every step, or all of them rarely?",
     source="Beton et al., 2025",
     claims={
-        "one parameter in 256 in every step ends at a lower loss than all parameters every 256 steps": lambda rows: (
-            ratio(rows, "loss", share=1 / 256, send=("few, always", "all, seldom")) < 1
+        "sending one parameter in 256 in every step ends at a lower loss than sending all of them every 256 steps": (
+            lambda rows: ratio(rows, "loss", share=1 / 256, send=("few, always", "all, seldom")) < 1
         ),
         "with a quarter of the parameters per step, neither way ends at over one and a half times the other's loss": (
             lambda rows: 2 / 3 < ratio(rows, "loss", share=1 / 4, send=("few, always", "all, seldom")) < 3 / 2
@@ -495,7 +495,7 @@ AGGREGATES = ("mean", "trimmed", "median", "krum")
     "How far can two liars among ten workers pull a step?",
     source="Blanchard et al., 2017; Yin et al., 2018; Baruch, Baruch & Goldberg, 2019",
     claims={
-        "the mean goes as far as liars please: a hundredfold lie pulls it over 40 times as far as a plain one": (
+        "liars can pull the mean as far as they like: a hundredfold lie pulls it over 40 times as far as a plain one": (
             lambda rows: ratio(rows, "pulled", aggregate="mean", lie=("backwards, a hundredfold", "backwards")) > 40
         ),
         "trimmed mean, median and Krum hardly depend on the size of a lie": lambda rows: all(

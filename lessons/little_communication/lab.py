@@ -26,10 +26,10 @@ LET_IT_TRAVEL = Assignment(
     turn={"overlap": (0, 2, 4, 7)},
     note=("seconds", "share_wait", "held_out_loss"),
     claims={
-        "more than four steps of travel save no more time than four": (
+        "an overlap of more than four steps saves no more time than one of four": (
             lambda rows: ratio(rows, "seconds", overlap=(7, 4)) > 0.99
         ),
-        "two steps of travel save less time than four": lambda rows: (
+        "an overlap of two steps saves less time than one of four": lambda rows: (
             value(rows, "seconds", overlap=2) > 1.05 * value(rows, "seconds", overlap=4)
         ),
     },

@@ -22,7 +22,7 @@ def seconds(done):
 
 
 @figure(
-    "What does a sequence of twice the length take?",
+    "What does doubling the length of a sequence cost?",
     source="Dao et al., NeurIPS 2022; Liu et al., arXiv:2310.01889",
     claims={
         "if all attention weights are kept, twice the positions take over three times the memory": lambda rows: (
@@ -73,17 +73,17 @@ LENGTHS = 64, 128, 256, 512
     "How many positions per rank does it take to hide the ring's transfers?",
     source="a measurement of ours; Liu et al., arXiv:2310.01889, section 3",
     claims={
-        "the transfer time that shows depends on the width by less than two percentage points": lambda rows: all(
+        "the exposed transfer time varies with the width by less than two percentage points": lambda rows: all(
             np.ptp(column(rows, "shown", positions=positions)) < 2 for positions in RING_POSITIONS
         ),
-        "with 40 % of the positions that the formula asks for, over half of the transfer time shows": lambda rows: all(
-            shown > 50 for shown in column(rows, "shown", positions=32)
+        "with 40 % of the positions that the formula asks for, over half of the transfer time is exposed": (
+            lambda rows: all(shown > 50 for shown in column(rows, "shown", positions=32))
         ),
-        "with 1.6 times the positions that the formula asks for, less than a twentieth of the transfer time shows": (
+        "with 1.6 times the positions that the formula asks for, under a twentieth of the transfer time is exposed": (
             lambda rows: all(shown < 5 for shown in column(rows, "shown", positions=128))
         ),
     },
-    look=Look("positions", ("shown",), "width", log="x", title="percent of the transfer time that nothing hides"),
+    look=Look("positions", ("shown",), "width", log="x", title="percent of the transfer time that is exposed"),
 )
 def positions_that_hide(run):
     """Four ranks in a ring, zigzag positions. How long a rank waits in the forward pass, as a percentage of the time
@@ -186,17 +186,17 @@ DRAWS = 100
     "What if a sequence holds several documents?",
     source="a count of ours; Wang et al., arXiv:2503.17924; Grattafiori et al., section 3.3.2 (document mask)",
     claims={
-        "with one document, zigzag positions and stripes are even": lambda rows: (
+        "with one document, zigzag positions and stripes are balanced within 1 %": lambda rows: (
             value(rows, "busiest", documents=1, positions="zigzag") < 1.01
             and value(rows, "busiest", documents=1, positions="striped") < 1.01
         ),
         "with four to 64 documents, zigzag positions give the busiest rank over 1.4 times the mean": lambda rows: all(
             value(rows, "busiest", documents=documents, positions="zigzag") > 1.4 for documents in (4, 16, 64)
         ),
-        "with 64 documents, zigzag and consecutive positions are equally uneven, within a fifth": lambda rows: (
+        "with 64 documents, zigzag and consecutive positions are equally imbalanced, within a fifth": lambda rows: (
             0.8 < ratio(rows, "busiest", documents=64, positions=("zigzag", "consecutive")) < 1.2
         ),
-        "stripes stay even within a twentieth, whatever the documents": lambda rows: (
+        "with stripes the busiest rank is under a twentieth above the mean, whatever the documents": lambda rows: (
             max(column(rows, "busiest", positions="striped")) < 1.05
         ),
     },

@@ -19,7 +19,7 @@ WHO_WAITS = Assignment(
         "with a zigzag, the share of time that ranks wait is less than a quarter of that with consecutive positions": (
             lambda rows: ratio(rows, "share_wait", positions=("zigzag", "consecutive")) < 0.25
         ),
-        "both send the same bytes": lambda rows: len({row["bytes"] for row in rows}) == 1,
+        "consecutive and zigzag positions send the same bytes": lambda rows: len({row["bytes"] for row in rows}) == 1,
     },
 )
 LONGER = Assignment(

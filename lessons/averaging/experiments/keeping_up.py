@@ -51,7 +51,7 @@ RATES = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
 
 
 @figure(
-    "Would averages keep up if only the rate were larger?",
+    "Would averaging keep up at a larger learning rate?",
     source="Chen & Huo, 2016; students tend to ask this",
     claims={
         "at a small rate, eight averaged workers end at more than three times the loss of one": lambda rows: all(
@@ -63,7 +63,7 @@ RATES = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
         "averaging at its own best rate still ends at a higher loss than one worker at its best": lambda rows: (
             min(column(rows, "loss", method="averaging")) > min(column(rows, "loss", method="one worker"))
         ),
-        "at a rate that suits one worker, block momentum ends at a lower loss than the best average": lambda rows: (
+        "at a rate of 0.5, block momentum ends at a lower loss than averaging at its best rate": lambda rows: (
             value(rows, "loss", method="block momentum", rate=0.5) < min(column(rows, "loss", method="averaging"))
         ),
         "at a rate of 2 all three methods diverge": lambda rows: column(rows, "loss", rate=2.0) == [np.inf] * 3,
@@ -100,7 +100,7 @@ TURNED = {1: (0.125, 0.25, 0.5, 1.0, 2.0), 8: (0.5, 1.0, 2.0, 4.0)}  # rates tri
     "Do natural gradients reduce what averaging costs?",
     source="Povey, Zhang & Khudanpur, 2015",
     claims={
-        "with plain gradients, the average of eight workers ends a quarter or more above the loss of one": (
+        "with plain gradients, the average of eight workers ends with a loss over a quarter above that of one": (
             lambda rows: ratio(rows, "loss", gradient="plain", workers=(8, 1)) > 5 / 4
         ),
         "eight workers end at a far lower loss with natural gradients than with plain ones": lambda rows: (

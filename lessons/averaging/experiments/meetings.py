@@ -7,13 +7,13 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
     "How rarely may workers meet?",
     source="Stich, 2019; Lin, Stich, Patel & Jaggi, 2020",
     claims={
-        "the bytes fall as the period grows": lambda rows: all(
+        "the bytes sent are inversely proportional to the period": lambda rows: all(
             abs(row["megabytes"] * row["period"] / rows[0]["megabytes"] - 1) < 0.02 for row in rows
         ),
         "on a slow network, a period of 256 takes less than a quarter of the time of meeting in every step": (
             lambda rows: ratio(rows, "seconds", period=(256, 1)) < 0.25
         ),
-        "the longer the period, the farther apart are the replicas when they meet": (
+        "the longer the period, the farther apart the replicas are when they meet": (
             lambda rows: is_rising(column(rows, "spread"))
         ),
         "the training loss rises a little with the period": lambda rows: (

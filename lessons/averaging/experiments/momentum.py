@@ -17,10 +17,10 @@ BLOCKS = {
     "Are the forms of block momentum that are in use equivalent?",
     source="Chen & Huo, 2016; CNTK's and fairseq's code",
     claims={
-        "down a slope, both forms in the paper get 16 workers 16 times as far as averages do": lambda rows: all(
+        "down a slope, both of the paper's forms take 16 workers 16 times as far as plain averaging": lambda rows: all(
             abs(value(rows, "gain", form=form) - 16) < 0.1 for form in ("classical", "nesterov")
         ),
-        "the form in the code gets 16 workers 31 times as far as averages do": lambda rows: (
+        "the form in the code takes 16 workers 31 times as far as plain averaging": lambda rows: (
             abs(value(rows, "gain", form="nesterov_code") - 31) < 0.2
         ),
         "the code overshoots an optimum farther than the form it is meant to implement": lambda rows: (
@@ -62,7 +62,7 @@ def _distances(done):
 
 
 @figure(
-    "What is a second momentum good for, between long stretches of local steps?",
+    "What does a second, outer momentum add to local SGD?",
     source="Wang, Tantia, Ballas & Rabbat, 2020 (SlowMo); Douillard et al., 2023 (DiLoCo)",
     claims={
         "down a narrow valley SlowMo and DiLoCo get farther than local SGD": lambda rows: all(
@@ -98,22 +98,22 @@ def outer_momentum(run):
 
 
 def lowest(rows, outer):
-    """Return the lowest loss over all inner rates, for one outer step."""
+    """Return the lowest loss over all inner rates, for the outer step `outer`."""
     losses = {row["rate"]: row["loss"] for row in rows if row["outer"] == outer}
     return losses[interior(losses)]
 
 
 @figure(
-    "Does DiLoCo's outer step beat averaging what Adam has done?",
+    "Does DiLoCo's outer step beat plain averaging of Adam's models?",
     source="Douillard et al., 2023",
     claims={
-        "with a small inner rate DiLoCo is far ahead of the plain average": lambda rows: (
+        "with an inner rate of 0.001, DiLoCo ends at a far lower loss than the plain average": lambda rows: (
             ratio(rows, "loss", outer=("Nesterov", "average"), rate=0.001) < 0.6
         ),
         "each at its own best rate, DiLoCo ends at over 1.5 times the loss of the plain average": lambda rows: (
             lowest(rows, "Nesterov") > 1.5 * lowest(rows, "average")
         ),
-        "at their best rates, the two differ in accuracy by less than three hundredths": lambda rows: (
+        "the best accuracies of DiLoCo and the plain average differ by less than 0.03": lambda rows: (
             abs(max(column(rows, "accuracy", outer="Nesterov")) - max(column(rows, "accuracy", outer="average"))) < 0.03
         ),
     },

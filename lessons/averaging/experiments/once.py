@@ -1,4 +1,4 @@
-"""One average, at the end."""
+"""Averaging once, at the end of training."""
 
 import numpy as np
 
@@ -53,16 +53,16 @@ def once_averaged(run, workers):
 
 
 @figure(
-    "Does an average depend on where the networks began?",
+    "Does averaging two networks depend on where they started?",
     source="Zinkevich et al., 2010, on convex problems; the barrier is ours",
     claims={
-        "between networks from the same start the loss is nowhere higher than at the worse end": lambda rows: (
+        "on the line between networks from the same start, the loss is nowhere above the worse one's": lambda rows: (
             max(column(rows, "loss", starts="the same")) <= max(_ends(rows, "the same")) * 1.01
         ),
         "the mean of two networks from the same start has a lower loss than the two have on average": lambda rows: (
             value(rows, "loss", starts="the same", along=0.5) < np.mean(_ends(rows, "the same"))
         ),
-        "halfway between networks from different starts the loss is over 1.8 times that of the worse end": (
+        "halfway between networks from different starts, the loss is over 1.8 times that of the worse one": (
             lambda rows: value(rows, "loss", starts="different", along=0.5) > 1.8 * max(_ends(rows, "different"))
         ),
     },
@@ -87,7 +87,7 @@ def two_starts(run):
 
 
 @figure(
-    "How long may two networks train apart before their mean is no better?",
+    "How long can two networks train separately before averaging them no longer helps?",
     source="Frankle et al., 2020, on larger networks; the measure is ours",
     claims={
         "after 800 steps the mean has a lower loss than the two networks have on average": (
@@ -96,7 +96,7 @@ def two_starts(run):
         "the mean lowers the loss of the two networks by a smaller share after 6,400 steps than after 800": (
             lambda rows: _saved(rows, steps=6400) < _saved(rows, steps=800)
         ),
-        "the networks move farther apart": lambda rows: is_rising(column(rows, "apart")),
+        "the longer they train, the farther apart the networks are": lambda rows: is_rising(column(rows, "apart")),
     },
     look=Look("steps", ("ends", "mean"), log="x", title="held-out loss"),
 )

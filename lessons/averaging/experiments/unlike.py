@@ -26,7 +26,7 @@ OPTIMUM = float(CURVATURES @ CENTRES / CURVATURES.sum())
             abs(value(rows, "settled", period=1) - rows[0]["optimum"]) < 1e-4
             and (np.diff(column(rows, "settled")) > 0.01).all()
         ),
-        "every worker's own loss falls with the period, while the loss of their average rises": lambda rows: (
+        "the workers' mean loss on their own data falls with the period, but their average's loss rises": lambda rows: (
             is_falling(column(rows, "workers' loss")) and is_rising(column(rows, "loss"))
         ),
         "springs settle farther from the optimum than averages, and miss it even with a visit in every step": (
@@ -44,9 +44,9 @@ OPTIMUM = float(CURVATURES @ CENTRES / CURVATURES.sum())
 def unlike_shards(run):
     """Two workers, each in a bowl of its own: curvatures 1 and 0.2, centres -1 and 1. Nothing is random.
 
-    The optimum of both together is -2/3, near the steeper one's centre. In a long stretch of local steps both reach
-    their own centres, and the average forgets which bowl was steeper. elastic: the centre of EASGD, whose springs let
-    the two stay apart forever.
+    The optimum of both together is -2/3, near the steeper one's centre. In a long stretch of local steps each reaches
+    its own centre, and the average forgets which bowl was steeper. elastic: the centre of EASGD, whose springs let the
+    two stay apart forever.
     """
     rate, h, centres = UNLIKE["learning_rate"], CURVATURES, CENTRES
     for period in (1, 5, 20, 50):
@@ -108,7 +108,7 @@ SPRINGS = (0.1, 0.3, 1.0)
 
 
 def distance_after(kind, rate, period, prox=0.0):
-    """Return how far from the optimum the two workers are after ten meetings, by iterating the update formulas."""
+    """Return how far from the optimum the workers' average is after ten meetings, by iterating the update formulas."""
     x, own = 0.0, np.zeros(2)
     for _ in range(MEETINGS):
         turn = own.mean() - own if kind == "scaffold" else 0.0

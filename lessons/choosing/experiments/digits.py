@@ -1,4 +1,4 @@
-"""Small models that are trained: samples and seconds until a loss is reached."""
+"""Train small models, and count the samples and seconds until they reach a target loss."""
 
 import math
 
@@ -77,19 +77,20 @@ FACTORS = (0.5, 1, 2)
             for name in TRIED
             if name != "one machine"
         ),
-        "at an eighth of the sum's rate, stale gradients need less than 1.4 times as many samples as the sum": (
+        "at an eighth of the rate of synchronous SGD, stale gradients need less than 1.4 times as many samples": (
             lambda rows: _against_sums(rows, "server") < 1.4 and 8 * RATES["server"] == RATES["doubling"]
         ),
-        "meeting every fourth step takes more samples than the sum, and every 16th over 1.2 times the sum's": (
+        "meeting every 4 steps takes more samples than synchronous SGD, every 16 steps over 1.2 times as many": (
             lambda rows: _against_sums(rows, "local SGD, 4") > 1 and _against_sums(rows, "local SGD, 16") > 1.2
         ),
     },
     look=Look("factor", ("samples",), colour="strategy", log="xy", title="samples to a mean held-out loss of 0.3"),
 )
 def own_best(run):
-    """Digits, eight workers with 16 images each per step, one hidden layer of 64; the network takes no time. Samples
-    that all workers together need until the mean loss of the last 512 reaches the target, at half, once and twice each
-    strategy's best rate; means of three runs. A point is missing where one of the runs does not reach it.
+    """Digits, eight workers with 16 images each per step, one hidden layer of 64; the network takes no time. The chart
+    shows how many samples all workers together need until the mean loss of the last 512 reaches the target, at half,
+    once and twice each strategy's best rate; means of three runs. A point is missing where one of the runs does not
+    reach it.
     """
     for strategy in TRIED:
         for factor in FACTORS:
@@ -116,7 +117,7 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a whole message
     "Which strategy reaches the loss first, and what if the latency grows?",
     source="the product of steps and seconds as in Hadjis et al. (Omnivore), arXiv:1606.04487",
     claims={
-        "at 20 us meeting every 16 steps is not first, though it processes more samples a second than the sum": (
+        "at 20 us, meeting every 16 steps is not first, though it processes more samples/s than synchronous SGD": (
             lambda rows: (
                 min(_ms(rows, name, 20) for name in ("doubling", "server", "local SGD, 4"))
                 < _ms(rows, "local SGD, 16", 20)

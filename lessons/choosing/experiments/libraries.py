@@ -43,10 +43,10 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
     "Do torch's own strategies cost what ours cost?",
     source="DistributedDataParallel, fully_shard and Schedule1F1B of torch 2.13, on simulated machines",
     claims={
-        "all three strategies send as many bytes as ours, within 1 %": lambda rows: all(
+        "all three of torch's strategies send as many bytes as ours, within 1 %": lambda rows: all(
             abs(_torch_to_ours(rows, SENT, name) - 1) < 0.01 for name in LIBRARY
         ),
-        "all three strategies hold as many bytes of model states as ours, within 1 %": lambda rows: all(
+        "all three of torch's strategies hold as many bytes of model states as ours, within 1 %": lambda rows: all(
             abs(_torch_to_ours(rows, STATES, name) - 1) < 0.01 for name in LIBRARY
         ),
         "DDP and the pipeline take as long as ours, within 5 %": lambda rows: all(
@@ -58,7 +58,7 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
         "FSDP2 takes as long as a formula with prefetching predicts, within 5 %": lambda rows: (
             abs(_torch_to_ours(rows, TIME, "ZeRO-3", "formula") - 1) < 0.05
         ),
-        "the formula fails for torch's pipeline as for ours: links are slower than stages": lambda rows: (
+        "the formula fails for torch's pipeline as for ours, because links are slower than stages": lambda rows: (
             _torch_to_ours(rows, TIME, "1F1B", "formula") > 1.2
         ),
     },
@@ -73,10 +73,10 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
     ),
 )
 def torch_beside_ours(run):
-    """Eight dense layers of 128, 256 samples on each of eight ranks, Adam, over 1 GbE. Torch's programs are run on
+    """Eight dense layers of width 128, Adam, eight ranks with 256 samples each, over 1 GbE. Torch's programs run on
     simulated machines: gradients are computed, time is virtual. Ours send the messages and train nothing. In both, a
-    rank computes at 20 GFLOP/s on a device that queues its kernels, as a GPU does, and nothing else about a kernel
-    takes time. Torch's steps include the update, and skip the gradient of the first layer's inputs, which nobody needs.
+    rank computes at 20 GFLOP/s on a device that queues its kernels, as a GPU does; kernels have no other cost. Torch's
+    steps include the update, and skip the gradient of the first layer's inputs, which nobody needs.
     """
     # with torch, which takes seconds to import
     from cluster.torch import simulate

@@ -1,4 +1,4 @@
-"""Replicas: which layers to replicate, and how often."""
+"""Replicas: which layers to replicate, and how many times."""
 
 import math
 from dataclasses import replace
@@ -13,7 +13,7 @@ RANKS = 8
 
 
 @figure(
-    "Replicate a model, cut it in stages, or both?",
+    "Replicate a model, cut it into stages, or both?",
     source="Harlap et al., arXiv:1806.03377, Table 1: VGG-16 on eight V100 over 10 Gb/s; Narayanan et al., SOSP 2019",
     claims={
         "on 10 GbE the best plan for VGG-16 is 7-1: seven replicas of the front, one machine for the end": (

@@ -1,4 +1,4 @@
-"""What old errors cost, and why random ones teach anything."""
+"""What old errors cost, and why networks learn from random ones."""
 
 import numpy as np
 

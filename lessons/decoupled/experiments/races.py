@@ -51,7 +51,7 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
         "own losses and random errors take their steps in under 0.85 times the time of the pipeline": lambda rows: (
             max(_took(rows, "own loss"), _took(rows, "random errors")) < 0.85 * _took(rows, "pipeline")
         ),
-        "the rates next to each best rate are worse on both sides": lambda rows: all(
+        "each method's best rate lies between other rates that were tried": lambda rows: all(
             min(RACE[row["method"]][1]) < row["rate"] < max(RACE[row["method"]][1])
             for row in rows
             if isinstance(RACE[row["method"]][1], tuple)
@@ -62,7 +62,7 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
 def the_race(run):
     """Digits, a residual model of eight layers on four ranks, 100 steps of 128 images; messages take no time. Each
     method runs at the rate with the lowest training loss; the pipeline is GPipe with four micro-batches. frozen is the
-    control: the last module is trained as always, and the other three keep their initial weights.
+    control: the last module is trained as usual, and the other three keep their initial weights.
     """
     found = {}
     for method, (values, rates) in RACE.items():
@@ -105,11 +105,11 @@ RATES = {  # of the lower three modules and of the last, to try
         "with two rates, the loss of true errors is less than a third below that of old ones": lambda rows: (
             ratio(rows, "loss", method=("true errors, two rates", "old errors, two rates")) > 2 / 3
         ),
-        "the last module's rate is over ten times the others'": lambda rows: (
+        "with old errors and two rates, the last module's best rate is over ten times the others'": lambda rows: (
             value(rows, "last", method="old errors, two rates")
             > 10 * value(rows, "rate", method="old errors, two rates")
         ),
-        "for frozen, and for old errors with one rate, the rates on both sides of the best one are worse": (
+        "for frozen, and for old errors with one rate, the best rate lies between other rates that were tried": (
             lambda rows: all(
                 min(RATES[name])[1] < value(rows, "last", method=name) < max(RATES[name])[1]
                 for name in ("frozen", "old errors, one rate")
@@ -167,13 +167,13 @@ ON_SPIRALS = {
         "old errors, own losses and random errors each win back over a quarter of what frozen loses": lambda rows: all(
             _won(rows, method) > 0.25 for method in ("old errors", "own loss", "random errors")
         ),
-        "own losses still end below back-propagation": lambda rows: (
+        "own losses still end at a lower accuracy than back-propagation": lambda rows: (
             _right(rows, "own loss") < _right(rows, "back-propagation")
         ),
         "guesses end less than 3 points below back-propagation": lambda rows: (
             _right(rows, "guesses") > _right(rows, "back-propagation") - 0.03
         ),
-        "the rates next to each best rate are worse on both sides": lambda rows: all(
+        "each method's best rate lies between other rates that were tried": lambda rows: all(
             min(ON_SPIRALS[row["method"]][1]) < row["rate"] < max(ON_SPIRALS[row["method"]][1]) for row in rows
         ),
     },

@@ -13,10 +13,10 @@ STACKED = {
 
 
 @figure(
-    "How many guesses can be stacked on each other?",
+    "How many modules that learn from guessed errors can be stacked?",
     source="Jaderberg et al., 2017; Belilovsky et al., ICML 2020 (DGL), whose logs on CIFAR-10 have this order",
     claims={
-        "with labels, two modules are less than 5 points below back-propagation": lambda rows: (
+        "with guesses that use labels, two modules are less than 5 points below back-propagation": lambda rows: (
             value(rows, "accuracy", learning="guesses with labels", modules=2)
             > value(rows, "back-propagation", learning="guesses with labels", modules=2) - 0.05
         ),
@@ -39,7 +39,7 @@ STACKED = {
             value(rows, "accuracy", learning="guesses", modules=4)
             < value(rows, "accuracy", learning="guesses with labels", modules=4)
         ),
-        "the rates next to each best rate are worse on both sides, except for guesses without labels": lambda rows: all(
+        "the best rate lies between other rates tried, except for guesses without labels": lambda rows: all(
             min(STACKED[row["learning"]][1]) < row["rate"] < max(STACKED[row["learning"]][1])
             for row in rows
             if row["learning"] != "guesses"
@@ -95,7 +95,7 @@ ON_IMAGES = {
         "with losses of their own, modules end over 4 points above frozen ones": lambda rows: (
             value(rows, "accuracy", method="own loss") > value(rows, "accuracy", method="frozen") + 0.04
         ),
-        "the rates next to each best rate are worse on both sides": lambda rows: all(
+        "each method's best rate lies between other rates that were tried": lambda rows: all(
             min(ON_IMAGES[row["method"]][1]) < row["rate"] < max(ON_IMAGES[row["method"]][1]) for row in rows
         ),
         "with losses of their own, modules end less than 8 points below back-propagation": lambda rows: (

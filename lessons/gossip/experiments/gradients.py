@@ -134,7 +134,7 @@ def raw(run, graph, workers, rate=0.05, weights="one"):
 
 
 @figure(
-    "What keeps nearest neighbours together?",
+    "What keeps neighbours that exchange gradients together?",
     source="Viviani et al., Deep Learning at Scale, 2019, whose code restarts from the best; the rest is ours",
     claims={
         "with plain SGD and no remedy the replicas diverge": (

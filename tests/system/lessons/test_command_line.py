@@ -55,7 +55,7 @@ def test_chapters_are_listed_in_order_in_80_columns(command):
         assert f"{one.number} {one.name} " in lines and f" {one.minutes}{deeper} " in lines
     assert [lines.count(title) for title in lessons.PARTS.values()] == [1] * len(lessons.PARTS)
     every = command("list", "--figures").output
-    assert "more_machines" in every and "What keeps nearest neighbours together?" in every
+    assert "more_machines" in every and "What keeps neighbours that exchange gradients together?" in every
 
 
 @pytest.mark.parametrize(
