@@ -40,7 +40,7 @@ def share(run, workers: int, work: str) -> str:
 
 
 def gain(run, keep: float) -> float:
-    """Return how far block momentum gets if it keeps a part `keep` of its last step, relative to plain averaging."""
+    """Return how far block momentum gets if it keeps the fraction `keep` of its last step, relative to averaging."""
     return momentum.gain(run, form="classical", block_momentum=keep)
 
 
@@ -77,7 +77,7 @@ def settles(run, often: str) -> str:
 
 
 def correction(run, period: int, correct: str) -> float:
-    """Return where two workers with different data settle at a rate of 0.5, with or without a correction."""
+    """Return where two workers with different data settle at a learning rate of 0.5, with or without a correction."""
     kind = "average" if correct.startswith("Nothing") else "scaffold"
     values = unlike.UNLIKE | {"learning_rate": 0.5, "steps": 60 * period, "precision": "float64"}
     return float(run(algorithm="scaffold", kind=kind, period=period, evaluations=1, **values).parameters[0])

@@ -21,18 +21,18 @@ from lessons.grading.seeds import experiment_seed, unguessable
 
 POINTS = {
     "together they learn as much as one worker that sees all the data": 4,
-    "down a valley they get farther than averages do": 3,
+    "down a valley they get farther than plain averaging": 3,
     "one worker alone is plain SGD": 1,
-    "they send no more than averages do": 1,
-    "they take no longer": 1,
+    "they send no more bytes than plain averaging": 1,
+    "they take no longer than plain averaging": 1,
     "each holds few vectors at once": 2,
 }
 HIDDEN = 500, 800  # neurons that read digits: 37,500 to 60,000 parameters, in float32
 VALLEY = 20_000, 30_000  # parameters, in float64
 CONDITION = 300  # largest curvature over smallest
 ALIKE = 1.1  # losses within this factor count as equal
-OTHERWISE = "judged only when they learn as much as averages do"
-LAGGING = "judged only when they learn as much as one worker, or get farther down a valley than averages do"
+OTHERWISE = "judged only when they learn as much as plain averaging does"
+LAGGING = "judged only when they learn as much as one worker, or get farther down a valley than plain averaging"
 
 
 def check(solution, seed):
@@ -61,8 +61,8 @@ def check(solution, seed):
         learned = not silent and done["held_out_loss"] <= ALIKE * averages["held_out_loss"]
         for mark, target, part, of in (
             (together, "loss", done["held_out_loss"] / one["held_out_loss"], "the loss of one worker"),
-            (frugal, "traffic", done["bytes"] / averages["bytes"], "the bytes of averages"),
-            (quick, "time", done["seconds"] / averages["seconds"], "the time of averages"),
+            (frugal, "traffic", done["bytes"] / averages["bytes"], "the bytes of plain averaging"),
+            (quick, "time", done["seconds"] / averages["seconds"], "the time of plain averaging"),
         ):
             told = f"{part:.2f} times {of}; at most {TARGETS[target]} is allowed"
             if silent and mark == together:
@@ -74,7 +74,11 @@ def check(solution, seed):
         disguise = Disguise(unguessable(dice), anywhere=True)
         plainly = run(Experiment.of(narrow), worker_override=disguise.around(model_averaging.worker))
         gain = _progress(_run(ranks, disguise, 200, **narrow), disguise) / _progress(plainly, disguise)
-        told = f"{gain:.2f} times the progress of averages, in powers of ten of the loss" if gain > 0 else "it diverged"
+        told = (
+            f"{gain:.2f} times the progress of plain averaging, in powers of ten of the loss"
+            if gain > 0
+            else "it diverged"
+        )
         made_up |= gain >= TARGETS["progress"]
         yield valley, gain >= TARGETS["progress"], f"{told}; at least {TARGETS['progress']} is required"
         # in float32, rounding moves a neuron across the kink of its ReLU in one grading of forty, and weights by 1e-4

@@ -1,16 +1,16 @@
-"""Make up for the mean.
+"""Compensate for averaging.
 
 `worker(comm, task, s)` runs on every rank of a simulated cluster. Each worker has its own share of the data, and takes
 as many steps as the data allow. The more workers, the fewer steps each of them has; and an average of models gets no
-farther than one of them. Your worker should learn as much as a single one that goes through all the data. How you make
-up for the mean, at the meetings or in each replica, is up to you.
+farther than one of them. Your worker should learn as much as a single one that goes through all the data. Whether you
+compensate for the averaging when workers meet or within each replica is up to you.
 
 The worker below is correct but lags behind: every `s.period` steps it replaces its model by the mean of all. Make it
 as good as one worker. It is graded
 
 - on digits, by the held-out loss after eight passes over the images that the workers share;
-- in narrow valleys, one for each rank and the goal in their middle, where `s.learning_rate` is just below the largest
-  stable one;
+- in narrow valleys, one for each rank with the optimum in their middle, where `s.learning_rate` is just below the
+  largest stable one;
 - with one worker, where it should be plain SGD;
 - by its cost in bytes, time and memory, against TARGETS.
 

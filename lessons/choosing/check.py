@@ -15,10 +15,10 @@ from lessons.grading.grader import SolutionError
 POINTS = {
     "it names a strategy, on every cluster": 1,
     "the strategy that it names fits into memory": 3,
-    "and stays within the budget of bytes": 3,
-    "near the oracle where the network is fast": 3,
-    "near the oracle where messages are slow": 3,
-    "near the oracle where gradients are large": 3,
+    "the strategy that it names stays within the budget of bytes": 3,
+    "it is near the oracle where the network is fast": 3,
+    "it is near the oracle where messages are slow": 3,
+    "it is near the oracle where gradients are large": 3,
 }
 MENU = SMALL | {"tensor": {"algorithm": "tensor", "batch": 128, "collective": ROUNDS, "steps": 64}}
 BEST = RATES | {"tensor": 1.0}
@@ -30,7 +30,7 @@ AMPLE = 1e12  # bytes: no limit
 
 
 class Trained(NamedTuple):
-    """The cost of a run until the target loss."""
+    """The cost of training until the target loss is reached."""
 
     seconds: float
     steps: float

@@ -1,4 +1,4 @@
-"""Choose.
+"""Choose a strategy.
 
 `choose(model, cluster)` gets a model for eight workers to train, and the cluster to train it on. Return the name of a
 strategy. The model is a network with one hidden layer. Each worker takes 16 images per step. What counts is the time

@@ -24,7 +24,8 @@ WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(
-    help="Grade a solution of the exercise. With --csv: many at once; without a file: list the points of each mark."
+    help="Grade a solution to an exercise. With --csv, grade many at once; without a file, list the criteria and "
+    "their points."
 )
 @click.argument("name")
 @click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
@@ -39,7 +40,7 @@ WRITTEN = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--hint",
     type=click.IntRange(1),
-    help="the next hint on the mark with this number; with FILE, its report notes the hint",
+    help="print the next hint on the criterion with this number; with FILE, its report records the hint",
 )
 def check(
     name: str,

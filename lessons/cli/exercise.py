@@ -25,7 +25,7 @@ def exercise(name: str, level: int | None) -> None:
 
 
 def show(sheet: Sheet) -> None:
-    """Print the requirements before anything is handed in: marks and their points, targets, hints, levels."""
+    """Print what a solution must achieve: the criteria and their points, and the targets; then how to get help."""
     marks = Table("", "points", "mark", box=None, pad_edge=False)
     for number, (mark, points) in enumerate(sheet.points.items(), 1):
         marks.add_row(str(number), str(points), mark)

@@ -120,7 +120,7 @@ class Sum:
     def _unsent(self, done) -> str:
         """Return a message if fewer bytes were sent than a sum needs: each number travels 2 (P - 1) times; else ""."""
         sent, least = done.summary["bytes"], 2 * (self.ranks - 1) * self.nbytes
-        return f"all ranks together sent {sent:,} bytes, but a sum takes {least:,}" if sent < least else ""
+        return f"all ranks together sent {sent:,} bytes, but a sum needs {least:,}" if sent < least else ""
 
 
 class Heard:

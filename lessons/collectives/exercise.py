@@ -1,4 +1,4 @@
-"""Write the line.
+"""Write an all-reduce.
 
 `worker(comm, task, s)` runs on every rank of a simulated cluster. `task.start()` is a vector of single-precision
 numbers, different on every rank but of the same length. Return the sum of all ranks' vectors, on every rank.

@@ -17,17 +17,17 @@ from lessons.grading.restricted import Restricted
 from lessons.grading.seeds import experiment_seed
 
 POINTS = {
-    "all ranks take the step that was sent": 3,
-    "a message has the largest numbers": 3,
+    "every rank's step is the mean of what all ranks sent": 3,
+    "a message holds the largest numbers": 3,
     "what was not sent is owed, and nothing else": 5,
     "it learns as much as from whole gradients": 4,
     "it sends no more than it must": 2,
     "it takes no longer than it must": 1,
-    "where few numbers would take more bytes than all, it sends all": 2,
+    "where a sparse message would take more bytes than the whole vector, it sends the whole vector": 2,
 }
 CLOSE = {"rtol": 1e-3, "atol": 1e-6}  # orders of addition differ
 OTHERWISE = "judged only when each rank sends a message of k numbers in every step"
-UNTAUGHT = "judged only when all ranks take the step that was sent, in messages of k numbers"
+UNTAUGHT = "judged only when every rank's step is the mean of what all ranks sent, in messages of k numbers"
 
 
 def check(solution, seed):

@@ -9,9 +9,10 @@ Make it send little, and let it learn as much in the same steps:
 
 - A rank owes the others whatever it has computed but not sent yet, from step to step: every gradient adds to what it
 owes, and everything it sends is subtracted.
-- In each step it sends the k numbers of what it owes that are largest in size, with k = max(1, round(s.density * d))
-  of d. Such a message is a tuple `(index, values)` of two arrays of length k: the places, all different, and what is
-  owed there. `comm.all_gather(message)` returns the messages of all ranks, in the order of ranks.
+- In each step it sends the k largest, in magnitude, of the d numbers that it owes, with
+  k = max(1, round(s.density * d)). Such a message is a tuple `(index, values)` of two arrays of length k: the indices,
+  all different, and the numbers owed there. `comm.all_gather(message)` returns the messages of all ranks, in the order
+  of ranks.
 - Every rank then takes the same step, `s.learning_rate` times the mean of what the ranks have sent: 0 where a rank has
   sent nothing.
 - If messages like that would take more bytes than a ring of whole vectors, a rank sends all that it owes by

@@ -35,7 +35,7 @@ def replayed(run, modules: int) -> float:
 
 
 def edge(run, modules: int) -> float:
-    """Return the largest step with fresh errors, relative to that with the late errors of the first module."""
+    """Return the largest stable rate with fresh errors, relative to that with the late errors of the first module."""
     return largest_rate(0) / largest_rate(modules - 1)
 
 

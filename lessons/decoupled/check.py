@@ -1,7 +1,7 @@
 """Judge the module of this chapter's exercise: what each module learns from, who waits, and what is stored and sent.
 
 A module that learns nothing need not wait for anything. So the cost counts only if the model has learned, and if every
-module goes backward with the gradient of a loss: its classifier's, or the one that the module above has computed.
+module's backward pass starts from the gradient of a loss: its classifier's, or the one that the module above computed.
 """
 
 import random
@@ -60,16 +60,16 @@ def check(solution, seed):
     time, sent = (done.summary[what] / locked.summary[what] for what in ("seconds", "bytes"))
     told = f"{time:.2f} times what back-propagation takes; at most {TARGETS['time']} is allowed"
     yield quick, counts and time <= TARGETS["time"], told if counts else OTHERWISE
-    kept = f"up to {seen.most} mini-batches between their two passes at once; {TARGETS['activations']} is allowed"
+    kept = f"activations of up to {seen.most} mini-batches kept at once; {TARGETS['activations']} is allowed"
     yield lean, counts and seen.most <= TARGETS["activations"], kept if counts else OTHERWISE
     told = f"{sent:.2f} times the bytes of back-propagation; at most {TARGETS['traffic']} is allowed"
     yield frugal, counts and sent <= TARGETS["traffic"], told if counts else OTHERWISE
 
 
 class Probe:
-    """An observer of all modules. `blind` describes the first module that went backward with an error that is not the
-    gradient of a loss. `fixed` describes the first classifier with weights that it has not learned. Each is "" if there
-    is none.
+    """An observer of all modules. `blind` describes the first backward pass of an error that is not the gradient of a
+    loss. `fixed` describes the first use of a classifier whose weights are not those of its last update. Each is "" if
+    there is none.
     """
 
     def __init__(self, modules: int, batches: int):
@@ -119,11 +119,11 @@ class ObservedModule:
 
     def forward(self, w, x, batch):
         if batch != self._next or batch >= self._seen.batches:
-            raise SolutionError(f"module {self._index} went forward with mini-batch {batch}; expected {self._next}.")
+            raise SolutionError(f"module {self._index} called forward for mini-batch {batch}; expected {self._next}.")
         self._next += 1
         ours, target = self._module.chunk(batch)
         x = ours if self._module.first else self._features(x, batch)
-        self._own(w, f"the forward of mini-batch {batch}")
+        self._own(w, f"forward for mini-batch {batch}")
         y, saved = self._module.forward(self._w, x, f"F{batch}")
         dy = self._module.loss(y, target, batch)[1] if self._module.last else None
         self._flying[batch] = saved, y, dy, target
@@ -155,15 +155,15 @@ class ObservedModule:
         return self._errors[batch], ga
 
     def backward(self, w, dy, batch):
-        saved, y, ours, _ = self._kept(batch, "went backward with")
-        self._own(w, f"the backward of mini-batch {batch}")
+        saved, y, ours, _ = self._kept(batch, "called backward for")
+        self._own(w, f"backward for mini-batch {batch}")
         del self._flying[batch]
         dy = ours if self._module.last else np.asarray(dy, y.dtype)
         if dy.shape != y.shape:
             raise SolutionError(f"module {self._index} got an error of shape {dy.shape} for features of {y.shape}.")
         if not self._seen.blind and not self._of_a_loss(dy, batch):
             self._seen.blind = (
-                f"module {self._index} went backward with an error for mini-batch {batch} that is the gradient "
+                f"module {self._index} called backward for mini-batch {batch} with an error that is the gradient "
                 "of neither its classifier's loss nor the model's"
             )
         dx, self._g = self._module.backward(self._w, saved, dy, f"B{batch}")
@@ -199,8 +199,8 @@ class ObservedModule:
         sent = self._seen.sent.get((self._index - 1, batch))
         if sent is None or not np.array_equal(x, sent):
             raise SolutionError(
-                f"module {self._index} went forward with mini-batch {batch}, but not with the features of module "
-                f"{self._index - 1}."
+                f"module {self._index} called forward for mini-batch {batch} with an input that is not the features "
+                f"of module {self._index - 1}."
             )
         return sent
 

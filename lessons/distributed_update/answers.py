@@ -88,7 +88,7 @@ def muon(w, g, layers):
 
 
 def mean_of_means(run, few: int, many: int) -> float:
-    """Return the weight of a token in the shorter mini-batch, as a multiple of the weight of one in the longer."""
+    """Return how much a token of the shorter mini-batch counts in a mean of means, relative to one of the longer."""
     return (1 / few) / (1 / many)
 
 

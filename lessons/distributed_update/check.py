@@ -1,8 +1,8 @@
 """Judge the worker of this chapter's exercise: each update, the memory a rank needs for it, and the cost.
 
-The grader computes Adam's moments from the gradients and, with these, each reported model from the previous one. Who
-takes which step is inferred from what goes through the collectives: a rank that is sent only the mean gradient of its
-own piece cannot know other moments.
+The grader computes Adam's moments from the gradients and, with these, each reported model from the previous one. Which
+rank updates which weights is inferred from what passes through the collectives: a rank that is sent only the mean
+gradient of its own piece cannot know other moments.
 """
 
 import random
@@ -22,7 +22,7 @@ SIZES = 250_000, 350_000  # weights: so many that everything else in a process i
 NEAR = 2e-2  # of the length of an update: where a gradient is nearly zero, rounding may reverse a number's step
 POINTS = {
     "every full update is Adam's, with the mean gradient of its whole batch": 3,
-    "each rank takes the steps of its own piece, and of no other": 4,
+    "each rank updates its own piece of the weights, and no other": 4,
     "each rank holds few vectors at once": 3,
     "they send no more than they must": 1,
     "they take no longer than they must": 1,
@@ -31,7 +31,7 @@ POINTS = {
     "a mini-batch counts by its samples": 2,
 }
 OTHERWISE = "judged only when every full update is right"
-SHARED = "judged only when each rank takes the steps of its own piece, and of no other"
+SHARED = "judged only when each rank updates its own piece of the weights, and no other"
 BESIDE = 16  # numbers that a rank may exchange per update, in addition to gradients and weights
 
 
@@ -137,7 +137,7 @@ class Training(AccumulatedUpdates):
         return self.leftover_error(self.full) or self._wrong(self.full)
 
     def beside(self) -> str:
-        """Return where a rank received more for a full update than the step of its own piece needs; "" if nowhere."""
+        """Return where a rank exchanged more for a full update than its own piece requires; "" if nowhere."""
         for t in range(self.full):
             for rank, piece in enumerate(np.array_split(np.arange(self.weights), self.ranks)):
                 reduced, scattered, gathered = (

@@ -1,4 +1,4 @@
-"""Take the step of a weight on one rank only.
+"""Update each weight on one rank only.
 
 `worker(comm, task, s)` runs on every rank of a simulated cluster. Train with Adam and large batches, so that no
 rank keeps more of Adam's moments than it must:
@@ -19,9 +19,9 @@ rank keeps more of Adam's moments than it must:
   the remaining samples;
 - the weights need not be a multiple of the ranks, and there may be fewer weights than ranks.
 
-The worker below forgets a last batch that is not full, and treats all mini-batches as equally large. Otherwise it is
-correct, but redundant: every rank keeps all moments, and takes every whole step. Yours is graded on its updates, on
-which gradients each rank receives and which new weights it gives, and on memory, bytes and time against TARGETS.
+The worker below drops a last batch that is not full, and treats all mini-batches as equally large. Otherwise it is
+correct, but redundant: every rank keeps all moments and updates all weights. Yours is graded on its updates, on which
+gradients each rank receives and which new weights it sends, and on memory, bytes and time against TARGETS.
 
 What you have: `comm.rank`, `comm.size`; `comm.reduce_scatter(x, op="mean")`, which returns this rank's piece of the
 mean of all ranks' x, and leaves x as it is; `comm.all_gather(x)`, which returns a list of all ranks' x, by rank;

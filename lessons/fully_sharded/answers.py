@@ -44,9 +44,7 @@ def tokens(run, tera: int, giga: int) -> float:
 
 
 def change(run, change: str) -> str:
-    """Return whether the percentage of the gathers' time that nothing hides is "less", "more" or the "same" after a
-    change.
-    """
+    """Return whether the exposed share of the gather time is "less", "more" or the "same" after a change."""
     changed = {
         "the model is made twice as wide, with about four times as many weights": {"width": 64},
         "the processors become twice as fast": {"device": "4e11:1e15:0"},
@@ -58,7 +56,7 @@ def change(run, change: str) -> str:
 
 
 def shown(run, **values) -> float:
-    """Return the percentage of the gathers' time that nothing hides, with 128 tokens and a width of 32 unless given."""
+    """Return the exposed percentage of the gather time, with 128 tokens and a width of 32 unless given."""
     values = {**MACHINE, "width": 32, "batch": 128 // CONTEXT, "workers": 4, **values}
     gathers = 2 * sum(layer_sizes(values["width"])) * 3 / 4 * 4 / values["bandwidth"]
     late, ahead = (seconds(sharded_step(run, prefetch=k, **values)) for k in (0, 1))
@@ -91,5 +89,5 @@ def crosses(run, other: str) -> str:
 
 
 def kept(run, ranks: int) -> float:
-    """Return what a rank that keeps whole weights until the backward holds, relative to one with only its pieces."""
+    """Return what a rank holds if it keeps whole weights until the backward pass, relative to only its own pieces."""
     return (4 + 16 / ranks) / (16 / ranks)

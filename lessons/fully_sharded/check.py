@@ -1,8 +1,8 @@
 """Judge the worker of this chapter's exercise: what its passes read, when they run, and what it holds and sends.
 
-The layers are on our side. What each pass should read is what the textbook's worker read there, to the last bit. The
-clock is the simulated cluster's, and memory is counted by the kernel. How far ahead a rank gathers is judged by the
-numbers that it has sent.
+The layers stay in the grader's process. Each pass should read what the textbook's worker reads there, to the last bit.
+The clock is the simulated cluster's, and memory is what the operating system reports. How far ahead a rank gathers is
+inferred from the numbers that it has sent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ POINTS = {
     "gathers hide behind the forward pass": 4,
     "gathers hide behind the backward pass": 4,
     "no layer is gathered too early": 3,
-    "a layer is forgotten after its pass": 3,
+    "a layer is freed after its pass": 3,
     "ranks send no more than they must": 2,
     "it works without prefetching, with more than there are layers, and on one rank": 2,
 }
@@ -77,7 +77,7 @@ def check(solution, seed):
     told = f"it sends {times:.2f} times the bytes of the textbook's worker; at most {TARGETS['traffic']} is allowed"
     yield frugal, not otherwise and times <= TARGETS["traffic"], otherwise or told
     told = "" if otherwise else _other_sizes(solution, dice)
-    yield general, not otherwise and not told, otherwise or told or "no prefetching; 9 of 5 layers; 1 rank"
+    yield general, not otherwise and not told, otherwise or told or "prefetch 0; prefetch 9 with 5 layers; 1 rank"
 
 
 def textbook(comm, task, s):
@@ -220,11 +220,11 @@ class ShardSide:
             yield step
 
     def forward(self, layer, whole):
-        """Go forward through a layer."""
+        """Run the forward pass of a layer."""
         self._pass("forward", layer, whole, 1)
 
     def backward(self, layer, whole):
-        """Go backward through a layer and return its gradient."""
+        """Run the backward pass of a layer and return its gradient."""
         self._pass("backward", layer, whole, 2)
         return self._model.gradient(self._step, layer, self._comm.rank, np.asarray(whole, np.float32))
 
@@ -256,7 +256,7 @@ class ShardSide:
         known = self._model.model
         if known and not self._model.wrong and not np.array_equal(whole, known.whole(self._step, layer)):
             self._model.wrong = (
-                f"in step {self._step} rank {self._comm.rank} went {phase} through layer {layer} with numbers that "
+                f"in step {self._step} rank {self._comm.rank} called task.{phase} of layer {layer} with numbers that "
                 "are not the layer's weights"
             )
         with self._comm.event_log.doing(COMPUTE, f"{phase[0].upper()}{layer}"):

@@ -4,14 +4,14 @@
 piece of each layer: that of layer l is number `comm.rank` of `np.array_split(layer, comm.size)`. Layer l has
 `s.layers[l]` numbers.
 
-The worker below is fully sharded already: it gathers a layer, computes with it, and forgets it, in the forward pass and
-again in the backward pass. It is correct, but while it gathers it does not compute, and while it computes nothing
-travels. Hide the gathers:
+The worker below is fully sharded already: it gathers a layer, computes with it, and frees it, in the forward pass and
+again in the backward pass. It is correct, but while it gathers it does not compute, and while it computes it sends
+nothing. Hide the gathers:
 
 - Begin to gather a layer up to `s.prefetch` layers before it is needed: while layer l computes, the next `s.prefetch`
   layers may be on their way, and no more.
 - Do so in both passes. The backward pass needs the layers from the last to the first.
-- Forget a layer as soon as its pass is through. The backward pass gathers it again.
+- Free a layer as soon as its pass is done. The backward pass gathers it again.
 - `s.prefetch` may be 0, or larger than the number of layers, and there may be one rank.
 
 What you have:

@@ -25,7 +25,7 @@ NETWORK = "2e-5:1e9:0"  # latency in s and bytes/s; sending a message takes its 
 STEPS = 60  # of a fast worker on images
 ROUNDS = 30  # steps of a fast worker within which all have to agree
 MOST = 3  # messages that a worker may leave unread at the end, times the workers: some are in flight
-OTHERWISE = "judged only when every worker sends a half in each step, and adds everything it receives"
+OTHERWISE = "judged only when every worker sends half of x and p in each step, and adds everything it receives"
 CLOSE = 1e-3  # share of a parameter, or of 1: the error of single precision
 LEAST = 0.25  # mean share of its x that a worker sends in a message; a half is required
 
@@ -65,7 +65,7 @@ def check(solution, seed):
         others = [rank for rank in fast if rank != lost]
         steps, left = account.least(others), account.weight(lost) / (workers - 1)
         enough = steps >= STEPS / TARGETS["time"] and left >= TARGETS["weight"]
-        told = f"rank {lost} crashes; the others take {steps} of {STEPS} possible steps"
+        told = f"rank {lost} crashes; each other fast worker takes at least {steps} of {STEPS} possible steps"
         told = f"{told}; {left:.2f} of their weight is left; at least {TARGETS['weight']} is required"
         yield steadfast, not wrong and enough, OTHERWISE if wrong else told
 

@@ -18,7 +18,7 @@ SIZES = 60_000, 90_000  # parameters: so many that everything else in a process 
 NEAR = 1e-2  # relative error of a rate, and of an update's deviation from its direction
 POINTS = {
     "every full update is along the mean gradient of its whole batch": 4,
-    "its rate is scaled, warms up, and falls": 3,
+    "the rate of full updates is scaled, warms up, and falls": 3,
     "a partial last batch has the rate for its size": 2,
     "it sends no more than it must": 2,
     "it takes no longer than it must": 1,

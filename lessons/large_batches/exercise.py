@@ -1,4 +1,4 @@
-"""Take a large batch through small memories.
+"""Train with large batches on workers with little memory.
 
 `worker(comm, task, s)` runs on every rank of a simulated cluster. A worker has room for one mini-batch at a time:
 `task.gradient(w)` computes the mean gradient of the next one, once in a step. `s.learning_rate` is the right rate if
@@ -15,8 +15,8 @@ every mini-batch makes an update of its own. Train with larger batches:
 - the steps need not be a multiple of `s.accumulate`. The rest at the end makes a last update, smaller than the others:
 k is then its number of mini-batches, for its mean and for its rate.
 
-The worker below is correct, but does none of this: every step is an update, at the rate for a single mini-batch. It is
-graded on what each update is, and by its cost: bytes, time, and memory, against TARGETS.
+The worker below is correct, but does none of this: every step is an update, at the rate for a single mini-batch. Yours
+is graded on each of its updates, and on its cost in bytes, time and memory, against TARGETS.
 
 What you have: `comm.rank`, `comm.size`; `comm.all_reduce(x, op="mean")`, which waits for all ranks and replaces `x` by
 the mean of their `x`; `task.start()`, the same on every rank; `task.steps(together=True)`, which ends on all ranks at

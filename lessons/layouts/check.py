@@ -20,13 +20,13 @@ from theory.planner.search import Found, price
 from theory.planner.setup import FULL, GPUS, KEEP, OPTIMIZER, WHOLE, Layout, Setup
 
 POINTS = {
-    "it names a layout of all GPUs, on every cluster": 1,
+    "it names a layout that uses all GPUs, on every cluster": 1,
     "every layout fits into memory": 4,
     "split matrices stay inside the node": 3,
-    "near ours where one node does it": 3,
-    "near ours where the network is fast": 3,
-    "near ours where the network is slow": 3,
-    "checkpoints neither too often nor too seldom": 3,
+    "its speed is near ours on a single node": 3,
+    "its speed is near ours where the network is fast": 3,
+    "its speed is near ours where the network is slow": 3,
+    "it saves checkpoints neither too often nor too seldom": 3,
 }
 CLUSTERS = "node", "fast", "slow"  # keywords of the marks that cases count for
 NUMBERS = {"data", "tensor", "pipeline", "micro_batch"}
@@ -98,15 +98,15 @@ class LeagueCase:
         model, batch = self.setup.model, self.setup.batch
         data, tensor, pipeline = at["data"], at["tensor"], at["pipeline"]
         if data * tensor * pipeline != self.gpus:
-            return f"{data} x {tensor} x {pipeline} GPUs are not {self.gpus}"
+            return f"it uses {data} x {tensor} x {pipeline} GPUs, not {self.gpus}"
         if model.heads % tensor or model.kv_heads % tensor:
-            return f"{model.heads} heads and {model.kv_heads} of keys do not divide by {tensor}"
+            return f"{model.heads} heads and {model.kv_heads} heads of keys are not both divisible by {tensor}"
         if model.layers % pipeline:
-            return f"{model.layers} layers do not divide by {pipeline} stages"
+            return f"{model.layers} layers cannot be divided evenly among {pipeline} stages"
         if batch % (data * at["micro_batch"]):
-            return f"a batch of {batch} does not divide by {data} replicas with micro-batches of {at['micro_batch']}"
+            return f"a batch of {batch} is not divisible by {data} replicas x micro-batches of {at['micro_batch']}"
         if at["shard"] == "full" and (pipeline > 1 or data == 1):
-            return "full shards are only for several replicas without a pipeline"
+            return "full shards need at least two replicas, and no pipeline"
         return ""
 
     def price(self, layouts: list[dict]) -> Found:
@@ -162,14 +162,14 @@ LEAGUE = {
     "fast": ("H100", 64, 8, 400, 512),
     "slow": ("A100", 128, 4, 100, 512),
 }
-"""The three clusters that are known: GPU, their number, GPUs per node, Gbit/s of each port, sequences in a step."""
+"""The three known clusters: GPU, number of GPUs, GPUs per node, Gbit/s of each port, sequences in a step."""
 MODELS = "llama-3-8b", "llama-2-13b", "llama-3-70b"
 DRAWN = (
     ("node", "small", ""), ("node", "middle", "tensor"), ("node", "middle", "recompute"),
     ("fast", "small", ""), ("fast", "middle", ""), ("fast", "large", "recompute"), ("fast", "large", "shard"),
     ("slow", "small", ""), ("slow", "middle", ""), ("slow", "large", "tensor"), ("slow", "large", "pipeline"),
 )  # fmt: skip
-"""The cases that are drawn: cluster, model, and what no layout as fast as ours can do without."""
+"""The cases that are drawn: cluster, model size, and what no layout as fast as ours can do without."""
 NEEDED = 0.93  # of our speed, at most, without it
 
 

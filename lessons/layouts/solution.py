@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on layouts: every layout is priced, and the fastest one that fits is returned."""
+"""A perfect solution to the exercise on layouts: every layout is priced, and the fastest one that fits is returned."""
 
 from math import ceil, sqrt
 

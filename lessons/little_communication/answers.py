@@ -17,7 +17,7 @@ def training(run, period: int, meeting: int) -> float:
 
 
 def how_much(run, momentum: float) -> str:
-    """Return how DiLoCo's loss with this outer momentum compares with that of averages on digits."""
+    """Return how DiLoCo's loss with this outer momentum compares with that of plain averaging on digits."""
     part = loss_of(outer(run, momentum)) / loss_of(outer(run, 0.0))
     return "lower" if part < 2 / 3 else "level" if part < 4 / 3 else "higher"
 
@@ -29,7 +29,7 @@ def farthest(run, length: int) -> str:
 
 
 def least_overlap(run, seconds: int, fragments: int) -> float:
-    """Return the least overlap, in one-second steps, that hides the journey of a fragment."""
+    """Return the least overlap, in one-second steps, that hides the transfer of a fragment."""
     return seconds / fragments
 
 

@@ -22,7 +22,7 @@ POINTS = {
     "nobody waits for a part on its way": 3,
     "a worker keeps its share of its own part": 2,
     "what is left at the end is averaged": 2,
-    "no message is longer than a part's": 1,
+    "no message is longer than a part": 1,
 }
 OTHERWISE = "judged only when every part has its outer step"
 SPEED = 1e9  # FLOP/s: a step takes a millisecond or less
@@ -58,7 +58,7 @@ def check(solution, seed):
         yield share, *(done.equal(3 * parts) if right else (False, OTHERWISE))
         done = RunPair(ranks, **{**travelling, "steps": values["steps"] + turn + dice.randint(1, turn - 1)})
         yield rest, *(done.equal(None) if right else (False, OTHERWISE))
-        told = f"its longest message is {longest:.2f} times a part's; at most {TARGETS['message']} is allowed"
+        told = f"its longest message is {longest:.2f} times the textbook's; at most {TARGETS['message']} is allowed"
         yield short, right and longest <= TARGETS["message"], told if right else OTHERWISE
 
 
@@ -104,7 +104,7 @@ class RunPair:
         """Return whether the first `reports` models, or all if it is None, are equal, and how far they are apart."""
         right, made = (some[:reports] for some in self._reported)
         if len(made) != len(right):
-            return False, f"rank 0 reported {len(made)} models; the textbook's reported {len(right)}"
+            return False, f"rank 0 reported {len(made)} models; the textbook's rank 0 reported {len(right)}"
         apart = max(float(np.abs(a - b).max()) for a, b in zip(made, right, strict=True)) / float(
             np.abs(right[-1]).max()
         )

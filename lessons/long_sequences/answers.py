@@ -49,9 +49,7 @@ def heads_that_share(words: str) -> int:
 
 
 def change(run, change: str) -> str:
-    """Return whether the percentage of the forward pass's transfer time that nothing hides becomes "less", "more" or
-    stays the "same".
-    """
+    """Return whether a forward pass's exposed share of transfer time becomes "less", "more" or stays the "same"."""
     changed = {
         "the model gets twice the width, with twice as many heads": {"width": 64},
         "there are twice as many sequences in a mini-batch": {"batch": 2},

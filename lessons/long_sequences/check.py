@@ -1,7 +1,8 @@
 """Judge the ring attention of this chapter's exercise: what ranks return, compute, hold and send, and in what time.
 
-The sequence and its scores are on our side. Each row of queries and keys is recognised by its bits, so it is known
-which scores a rank has computed. The clock is the simulated cluster's, and memory is counted by the kernel.
+The sequence and its scores stay in the grader's process. Each row of queries and keys is recognised by its bits, so the
+grader knows which scores a rank has computed. The clock is the simulated cluster's, and memory is what the operating
+system reports.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from tracing import COMPUTE
 
 POINTS = {
     "every position attends to the whole sequence": 4,
-    "blocks are merged, also where scores are in the thousands": 4,
+    "blocks are merged correctly, even where scores are in the thousands": 4,
     "no rank holds more than two blocks of keys and values": 3,
-    "messages hide behind scores": 3,
+    "messages hide behind the computation of scores": 3,
     "all ranks compute for the same time": 4,
-    "scores that nobody may see are not computed": 3,
+    "scores that the mask hides are not computed": 3,
     "ranks send no more than they must": 2,
     "it works on one rank, and with two positions on a rank": 2,
 }
@@ -118,7 +119,7 @@ def _other_sizes(solution, dice: random.Random) -> str:
 
 
 def textbook(comm, task, s):
-    """Send the blocks and compute the scores that ring attention in a zigzag does. Merge nothing, and return None."""
+    """Send the same blocks and compute the same scores as zigzag ring attention, but merge nothing and return None."""
     places = [indices_of(pieces_of(rank, comm.size, s.positions, "zigzag")) for rank in range(comm.size)]
     mine, half = places[comm.rank], s.positions // (2 * comm.size)
     q, *block = task.start(mine)
@@ -296,6 +297,6 @@ class SequenceSide:
         found = [whole.place[name].get(row.tobytes(), -1) for row in rows]
         if -1 in found:
             raise SolutionError(
-                f"task.forward was given {kind} that task.start did not give. Pass its rows on as they are."
+                f"task.forward was given {kind} that task.start did not give. Pass on its rows unchanged."
             )
         return np.array(found, int)

@@ -9,8 +9,8 @@ causal attention of these positions to the whole sequence: for position i with q
 The worker below is correct. It takes consecutive positions, gathers all keys and values, and then attends. Change that:
 
 - Pass keys and values round a ring, and merge what each block adds, by the online softmax. Scores may be in the
-  thousands, so exp(s) may be more than a float can hold, or nothing.
-- Let the next block travel while you attend to this one. Hold two blocks at most.
+  thousands, so exp(s) may overflow or underflow.
+- Transfer the next block while you attend to this one. Hold two blocks at most.
 - Choose positions so that all ranks attend for the same time.
 - Do not compute scores of keys that none of the queries may see. The unit is half a rank's positions: what the mask
   cuts through may be computed as a whole.

@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on long sequences: a ring, blocks that are merged, and zigzag positions."""
+"""A perfect solution to the exercise on long sequences: a ring, blocks that are merged, and zigzag positions."""
 
 import numpy as np
 

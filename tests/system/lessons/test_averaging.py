@@ -11,10 +11,10 @@ from tests.system.lessons.near_misses import begun, lost
 
 TOGETHER, VALLEY, ALONE, SENT, TIMED, HELD = [
     "together they learn as much as one worker that sees all the data",
-    "down a valley they get farther than averages do",
+    "down a valley they get farther than plain averaging",
     "one worker alone is plain SGD",
-    "they send no more than averages do",
-    "they take no longer",
+    "they send no more bytes than plain averaging",
+    "they take no longer than plain averaging",
     "each holds few vectors at once",
 ]
 IDLE = """

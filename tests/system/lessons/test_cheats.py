@@ -237,9 +237,9 @@ def knowing(w):
 """
 LEARNS, VALLEY = (
     "together they learn as much as one worker that sees all the data",
-    "down a valley they get farther than averages do",
+    "down a valley they get farther than plain averaging",
 )
-CHEAP = "they send no more than averages do", "they take no longer"
+CHEAP = "they send no more bytes than plain averaging", "they take no longer than plain averaging"
 
 
 def knowing(optimum, messages=1):

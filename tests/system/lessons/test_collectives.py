@@ -164,4 +164,4 @@ def test_a_sum_that_sends_too_little_or_was_not_heard_of_is_seen():
     heard.of = [{0, 1, 2, 3}] * 4
     assert heard.missing() == ""
     few = SimpleNamespace(summary={"bytes": 2 * 3 * 40 - 1})
-    assert total._unsent(few) == "all ranks together sent 239 bytes, but a sum takes 240"
+    assert total._unsent(few) == "all ranks together sent 239 bytes, but a sum needs 240"

@@ -9,13 +9,13 @@ from tests.system.lessons.near_misses import begun, lost, solution
 
 CHAPTER = lessons.chapter("compression")
 STEP, CHOSEN, KEPT, LEARNED, SENT, TIME, DENSE = [
-    "all ranks take the step that was sent",
-    "a message has the largest numbers",
+    "every rank's step is the mean of what all ranks sent",
+    "a message holds the largest numbers",
     "what was not sent is owed, and nothing else",
     "it learns as much as from whole gradients",
     "it sends no more than it must",
     "it takes no longer than it must",
-    "where few numbers would take more bytes than all, it sends all",
+    "where a sparse message would take more bytes than the whole vector, it sends the whole vector",
 ]
 
 

@@ -54,7 +54,7 @@ def test_a_module_that_learns_nothing_earns_nothing_for_waiting_for_nobody(error
 
 def test_a_lower_module_that_learns_nothing_is_named():
     report = grade(CHAPTER, solution("decoupled", ("return dy, a", BLIND["zeros for one"])), seed=5)
-    assert report.score <= 31 and report.marks[1].observed.startswith("module 1 went backward with an error")
+    assert report.score <= 31 and report.marks[1].observed.startswith("module 1 called backward for mini-batch")
 
 
 @pytest.mark.slow
@@ -128,18 +128,18 @@ def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
             (
                 "        task.report(w)\n",
                 "",
-                "the forward of mini-batch 1 on module . was given weights that were not reported",
+                "forward for mini-batch 1 on module . was given weights that were not reported",
             ),
             (
                 "task.backward(w, dy",
                 "task.backward(0 * w, dy",
-                "the backward of mini-batch 0 on module . was given weights",
+                "backward for mini-batch 0 on module . was given weights",
             ),
             ("task.classify(a, y,", "task.classify(a, -y,", "classified something other than its y of mini-batch 0"),
             (
                 "task.forward(w, x, batch)",
                 "task.forward(w, x, batch + 1)",
-                "went forward with mini-batch 1; expected 0",
+                "called forward for mini-batch 1; expected 0",
             ),
             ("task.backward(w, dy, batch)", "task.backward(w, dy, batch + 1)", "mini-batch 1, which is not in flight"),
             ("comm.send(y, comm.rank + 1)", "comm.send(y, 0)", "not its neighbour|expected an array, to a neighbour"),

@@ -9,7 +9,7 @@ from tests.system.lessons.near_misses import begun, lost, solution
 CHAPTER = "distributed_update"
 RIGHT, OWNED, HELD, SENT, TIMED, LAST, ANY, WEIGHED = [
     "every full update is Adam's, with the mean gradient of its whole batch",
-    "each rank takes the steps of its own piece, and of no other",
+    "each rank updates its own piece of the weights, and no other",
     "each rank holds few vectors at once",
     "they send no more than they must",
     "they take no longer than they must",

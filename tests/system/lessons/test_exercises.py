@@ -401,7 +401,7 @@ def test_where_grades_count_a_file_of_level_1_is_refused_and_marks_are_those_of_
     report = grade(chapter, levels.template(STRAGGLERS, 1), seed=1, practice=False)
     assert report.score == 0 and report.level == 1
     assert {mark.name: mark.points for mark in report.marks} == STRAGGLERS.points
-    assert report.error == "this is level 1, predictions for practice; hand in a solution of the exercise."
+    assert report.error == "this is level 1, predictions for practice; hand in a solution to the exercise."
 
 
 def test_hints_that_a_file_says_were_taken_are_in_its_report():

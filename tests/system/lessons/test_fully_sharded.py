@@ -12,7 +12,7 @@ SAME, FORWARD, BACKWARD, EARLY, FORGOTTEN, SENT, GENERAL = [
     "gathers hide behind the forward pass",
     "gathers hide behind the backward pass",
     "no layer is gathered too early",
-    "a layer is forgotten after its pass",
+    "a layer is freed after its pass",
     "ranks send no more than they must",
     "it works without prefetching, with more than there are layers, and on one rank",
 ]

@@ -9,7 +9,7 @@ from tests.system.lessons.near_misses import begun, lost, solution
 CHAPTER = "large_batches"
 WHOLE, RATED, LAST, SENT, TIMED, HELD = [
     "every full update is along the mean gradient of its whole batch",
-    "its rate is scaled, warms up, and falls",
+    "the rate of full updates is scaled, warms up, and falls",
     "a partial last batch has the rate for its size",
     "it sends no more than it must",
     "it takes no longer than it must",

@@ -11,7 +11,7 @@ WHOLE, TURNS, TRAVELS, SHARE, REST, SHORT = [
     "nobody waits for a part on its way",
     "a worker keeps its share of its own part",
     "what is left at the end is averaged",
-    "no message is longer than a part's",
+    "no message is longer than a part",
 ]
 SEND = 'return comm.all_reduce(x[part(k)] - w[part(k)], op="mean", async_op=True)'
 WAITING = """p = x[part(k)] - w[part(k)]

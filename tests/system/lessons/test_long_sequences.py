@@ -13,11 +13,11 @@ from tests.system.lessons.near_misses import begun, lost, solution
 CHAPTER = "long_sequences"
 RIGHT, MERGED, SMALL, HIDDEN, EVEN, MASKED, SENT, GENERAL = [
     "every position attends to the whole sequence",
-    "blocks are merged, also where scores are in the thousands",
+    "blocks are merged correctly, even where scores are in the thousands",
     "no rank holds more than two blocks of keys and values",
-    "messages hide behind scores",
+    "messages hide behind the computation of scores",
     "all ranks compute for the same time",
-    "scores that nobody may see are not computed",
+    "scores that the mask hides are not computed",
     "ranks send no more than they must",
     "it works on one rank, and with two positions on a rank",
 ]

@@ -170,7 +170,7 @@ def test_a_file_of_my_work_without_a_solution_says_why(tmp_path):
     call("check", "stragglers", tmp_path, "--csv", tmp_path / "grades.csv")
     told = {name: row["error"] for name, row in rows(tmp_path / "grades.csv").items()}
     assert told["ann"] == "the file has no score for stragglers: nothing was graded."
-    assert told["bob"] == "the file claims 40 of 100, but holds no solution; ask for the solution."
+    assert told["bob"] == "the file claims 40 of 100, but holds no solution; ask the student for it."
     assert told["cyd"].startswith("the file is not JSON")
 
 
