@@ -165,7 +165,7 @@ class Chapter:
         """Compute and return the results of figures and quiz items, for a golden file. Call `log` with the name of
         each.
 
-        They run in this process or, for figures, through `imap`, which may call a function in other processes.
+        They run in this process or, for figures, through `imap`, which may call functions in other processes.
 
         The figures are those of the texts, and others that are already recorded. `only` limits this to figures that the
         chapter declares or shows (by short or full name) and items; all others keep their records. Raise ValueError if

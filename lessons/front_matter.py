@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 VERBS = "Choose Compare Compute Derive Draw Explain Implement Predict Prove Show Tell Write"
-"""What an objective may begin with; "understand" and "know" cannot be tested."""
+"""The verbs that an objective may begin with; "understand" and "know" cannot be tested."""
 DIFFICULTIES = {1: "easy", 2: "some mathematics", 3: "demanding"}
 
 

@@ -33,7 +33,7 @@ def meanings() -> dict[str, str]:
 
 
 def anchor(term: str) -> str:
-    """Return a term's form in addresses: "micro-batch", "vertical-sync"."""
+    """Return a term as it appears in anchors: "micro-batch", "vertical-sync"."""
     return term.replace(" ", "-")
 
 

@@ -4,10 +4,10 @@
     ours      w, with gradients T g in theirs
 
 T mixes all weights, and rotates pairs of them by random angles, TURNS times: each of their numbers depends on four of
-ours. In a network that reads images this mixes pixels, neurons and classes, and hides the start that was drawn; none of
-its numbers is visible. Knowing the images, or a model that reads them, does not help, since the disguised coordinates
-are unknown. Methods that treat every direction alike, such as SGD, momentum and means, take the same steps in both
-coordinates. `anywhere` also draws, coordinate by coordinate, where to start and where the optimum is.
+ours. In a network that reads images this mixes pixels, neurons and classes, and hides the initial weights: none of the
+original numbers is visible. Knowing the images, or a model that reads them, does not help, since the disguised
+coordinates are unknown. Methods that treat every direction alike, such as SGD, momentum and averaging, take the same
+steps in both coordinates. `anywhere` also draws the start and the optimum at random, coordinate by coordinate.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class Disguise:
         return self.gradient(self.origin) + self.shift
 
     def ours(self, v: np.ndarray) -> np.ndarray:
-        """Return parameters in the original coordinates."""
+        """Return the disguised parameters `v` in the original coordinates."""
         v = v - self.shift
         for order, cos, sin in reversed(self.turns):
             w = np.empty_like(v)
@@ -51,7 +51,7 @@ class Disguise:
         return g
 
     def _drawn_turns(self, w: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return TURNS rotations of pairs (one number of each half of the vector) as (order, cosines, sines)."""
+        """Return TURNS rotations of pairs (one number from each half of the vector) as (order, cosines, sines)."""
         angles = (self.dice.uniform(0, 2 * np.pi, len(w) // 2) for _ in range(TURNS))
         return [
             (self.dice.permutation(len(w)), np.cos(angle).astype(w.dtype), np.sin(angle).astype(w.dtype))

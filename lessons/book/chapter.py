@@ -45,7 +45,7 @@ def entry(chapter: Chapter) -> ContentsLine:
 
 
 def address(chapter: str, anchor: str) -> str:
-    """Return the address of a place in another chapter."""
+    """Return the relative URL of an anchor in another chapter; "" is the chapter's top."""
     return f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
 
 

@@ -66,7 +66,9 @@ def _title(text: str) -> str:
 
 
 def _with_links(text: str, path: str) -> str:
-    """Return a text with its links pointing to pages of the site; pictures and other files are named, not linked."""
+    """Return a text with its links pointing to pages of the site. Links to other files become plain text, and pictures
+    are removed.
+    """
     to_page = {file: page for page, file in _texts().items()}
     to_page |= {"GLOSSARY.md": "glossary", "docs/bibliography.md": "bibliography"}
 

@@ -32,7 +32,7 @@ TABLED = 40  # most rows of a figure with a slider that are printed with its pag
 def template_values(chapter: Chapter, name: str, page: PageData, settings: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the values that the template needs for a figure, and put its frame into the page's data.
 
-    A reader of a live page may try the `settings`.
+    On a live page, readers can vary the `settings`.
     """
     one = chapter.golden.figure(name)
     page.frames[name] = _packed("curve", one.frame())

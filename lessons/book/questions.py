@@ -51,6 +51,6 @@ def choices(chapter: Chapter, item: Item) -> list[Choice]:
 
 
 def _number(value: float) -> str:
-    """Return a number with three digits and no exponent: 0.0123, 12.3, 1,230."""
+    """Return a number with three significant digits and no exponent: 0.0123, 12.3, 1,230."""
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.10g}"

@@ -1,4 +1,4 @@
-"""Rehearse the eight strategies on the simulated cluster: all messages are sent, but nothing is trained.
+"""Rehearse the eight strategies on the simulated cluster: messages are simulated one by one, but nothing is trained.
 
 A rank computes by advancing its clock. Vectors are shortened and the network slowed by the same factor, which saves
 work but changes no time. Sums run one after another, as on one stream of a GPU.

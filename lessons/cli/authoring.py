@@ -56,7 +56,7 @@ def begin(name: str) -> None:
         for path in folder.iterdir():
             path.write_text(path.read_text("utf-8").replace("lessons.template", f"lessons.{name}"), "utf-8")
     todo = sum(path.read_text("utf-8").count("WRITE") for path in folder.iterdir())
-    console.print(f"{folder}: {todo} places say WRITE.", highlight=False)
+    console.print(f"{folder}: fill in the {todo} places marked WRITE.", highlight=False)
     console.print(
         f'Add "{name}", to CHAPTERS in lessons/__init__.py, at its place in the course. Then:', highlight=False
     )

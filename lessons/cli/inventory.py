@@ -25,9 +25,9 @@ ITEMS = ("question", "right before", "right after", "discrimination", "misconcep
 @click.option("--student", help="your name; default: the name of the file")
 @click.option("--seed", type=click.IntRange(0), help="seed of the order of questions and choices; random by default")
 @click.option("--report", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path),
-              help="print gains and statistics of the files of answers in this folder")  # fmt: skip
-@click.option("--csv", "to", type=WRITTEN, help="with --report: also write the students to this file, and the "
-              "questions to the same name with -items")  # fmt: skip
+              help="print gains and statistics from the answer files in this folder")  # fmt: skip
+@click.option("--csv", "to", type=WRITTEN, help="with --report: also write a row per student to this file, and a row "
+              "per question to a file of the same name plus -items")  # fmt: skip
 def take(
     before: Path | None, after: Path | None, student: str | None, seed: int | None, folder: Path | None, to: Path | None
 ) -> None:
@@ -66,7 +66,7 @@ def _report(folder: Path, to: Path | None) -> None:
     """Print the students' gains, statistics of the questions, and misconceptions; also write the first two as CSV."""
     sittings, mistakes = inventory_report.read_folder(folder)
     if not sittings:
-        raise ValueError(f"{folder} contains no files of answers; collect those that `inventory --before FILE` wrote.")
+        raise ValueError(f"{folder} contains no answer files; collect those that `inventory --before FILE` wrote.")
     questions = inventory.questions()
     every = inventory_report.students(sittings, questions)
     people = [(one.name, _plain(one.before), _plain(one.after), _plain(one.gain)) for one in every]

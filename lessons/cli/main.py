@@ -12,9 +12,9 @@ lockstep book bugs easgd                    find the bug: name what is wrong, th
 lockstep book inventory --before ada.json    the concept inventory before (--after) a course; --report FOLDER
 lockstep book progress *.json --csv out     for instructors: a table of handed-in answers, one row per student
 lockstep book check stragglers pile --csv grades.csv    grade a folder or zip of solutions
-lockstep grade --gradescope stragglers the zip of an autograder; --nbgrader: a notebook
+lockstep grade --gradescope stragglers      write the zip of an autograder; --nbgrader: a notebook
 lockstep book lab stragglers                for instructors: the lab sheet with expected results
-lockstep book handout stragglers --out FILE the same for students, without
+lockstep book handout stragglers --out FILE the lab's handout for students, without results
 lockstep book build --out site              write the whole book as static HTML; --pdf FILE prints it, too
 lockstep book build --out site --live       the same, with runs that the reader's browser computes
 lockstep book golden stragglers             for authors: record figures and quiz answers in the golden file

@@ -79,7 +79,9 @@ def _show_chapter(one: chapters.Chapter, draft: bool) -> None:
     console.print(f"Chapter {one.number}, {one.length}.{before}{known}", style="dim", highlight=False)
     if not one.has_text:
         _list_figures(one)
-        console.print("\nThis chapter has no text yet; to run a figure, add its name to show.", style="dim")
+        console.print(
+            "\nThis chapter has no text yet. To run a figure, give its name after the chapter's.", style="dim"
+        )
         return
     for block in one.blocks(draft=draft):
         console.print(_terminal(one, block))

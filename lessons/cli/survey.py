@@ -41,7 +41,7 @@ def survey(costs, family, workers, batch, model, layers, width, period, chunks, 
         chosen = {symbol: value for symbol, value in (("H", period), ("M", chunks)) if value}
         cluster = companion.Cluster(workers, batch, network, device, chosen)
         if not costs and not file:
-            refuse("applies to the table of costs; add --costs, or remove it.", *OF_THE_TABLE)
+            refuse("applies to the table of costs; add --costs, or remove this option.", *OF_THE_TABLE)
             return _sections(companion)
         if model:
             refuse("is part of the model; remove --model or this option.", *LIKE_A_STACK)

@@ -1,7 +1,7 @@
 """Ways to give every rank the sum of all ranks' vectors, and the time each takes on the simulated cluster.
 
-Every message is actually sent, by default over 10 GbE (20 us, 1.17 GB/s), and all ranks arrive at once. Arithmetic is
-free here, so that the closed forms of `theory.collective_costs` are exact.
+Messages are simulated one by one, by default over 10 GbE (20 us, 1.17 GB/s), and all ranks start at the same time.
+Arithmetic is free here, so that the closed forms of `theory.collective_costs` are exact.
 """
 
 import math

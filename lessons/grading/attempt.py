@@ -65,7 +65,7 @@ class Solution:
     errors: list[str] = field(default_factory=list)
     timelines: dict[str, Any] = field(default_factory=dict)
     starts: Callable[[Solution], Attempt] | None = None
-    """Makes an attempt; by default an Attempt, a process in the sandbox."""
+    """The factory of attempts; by default Attempt, a process in the sandbox."""
 
     def attempt(self) -> Attempt:
         """Return a context manager for a process that runs the solution. Raise SolutionError if it does not load."""

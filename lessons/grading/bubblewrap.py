@@ -31,7 +31,7 @@ def command(files: Reachable) -> list[str]:
 
 @functools.cache
 def works(files: Reachable) -> bool:
-    """Return whether Python starts in Bubblewrap: `bwrap` may be missing, or the kernel may refuse namespaces."""
+    """Return whether Python starts in Bubblewrap: `bwrap` may be missing, or Linux may refuse namespaces."""
     python = [sys.executable, "-I", "-c", "import numpy, greenlet"]
     try:
         return subprocess.run([*command(files), *python], capture_output=True, timeout=30).returncode == 0

@@ -1,4 +1,4 @@
-"""The memory footprint of a solution's process, as counted by the kernel.
+"""The memory footprint of a solution's process, as Linux reports it.
 
     resident    the high-water mark of all pages (VmHWM): it includes memory held only between two messages
     kept        pages that belong to this process alone, in memory, swap or huge pages, at each message

@@ -4,7 +4,7 @@
     lockstep book check stragglers my_solution.py
 
 A chapter's `check.py` defines POINTS, the weight of each mark, and `check(solution, seed)`, which yields marks as
-(name, whether it is earned, what was observed). The solution acts in an attempt, i.e. in its own process:
+(name, whether it is earned, what was observed). The solution runs in an attempt, i.e. in its own process:
 
     with solution.attempt() as attempt:
         attempt.call("name", 3, vector)                        # a function of plain values
@@ -120,7 +120,7 @@ def refuse_start_file(solution: Solution, seed: int) -> Iterator[tuple[str, bool
 
 
 def _refuse(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:
-    raise SolutionError("this is level 1, predictions for practice; hand in a solution of the exercise.")
+    raise SolutionError("this is level 1, predictions for practice; hand in a solution to the exercise.")
     yield
 
 

@@ -1,4 +1,4 @@
-"""The peak memory of a solution, as counted by the kernel.
+"""The peak memory of a solution, as the operating system reports it.
 
 Every run of a check is measured, and sizes are random, so that a solution cannot recognise a run by its size.
 """

@@ -1,4 +1,4 @@
-"""An attempt in the grader's own process, for browsers, which have no others; a web worker is the sandbox.
+"""An attempt in the grader's own process, for browsers, which cannot start others; a web worker is the sandbox.
 
 Nothing separates the solution from its grader, so this is for practice only. Memory is not measured.
 """

@@ -1,4 +1,4 @@
-"""A comm for exercises in which each rank holds a part of a model and talks only to its neighbours."""
+"""A comm for exercises in which each rank holds a part of a model and communicates only with its neighbours."""
 
 import numpy as np
 

@@ -16,7 +16,7 @@ LOOK = 0.25  # s of waiting between two readings of the clocks
 
 
 class Exhausted(Exception):
-    """A limit is reached; the message completes a sentence about the solution."""
+    """Raised when a limit is reached; the message completes a sentence about the solution."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The sandbox of an untrusted program: kernel-enforced limits on what it can reach and use.
+"""The sandbox of an untrusted program: limits, enforced by the operating system, on what it can reach and use.
 
     limits         CPU time, memory, files of 0 bytes, few open files, no core dump: everywhere
     system calls   (seccomp, Linux) only those that computing and reading files need. None of them creates a process,

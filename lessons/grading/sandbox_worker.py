@@ -105,7 +105,7 @@ def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HE
 
 
 class Unfit(Exception):
-    """The solution lacks a required function; the message is a sentence for its author."""
+    """Raised if the solution lacks a required function; the message is a sentence for its author."""
 
 
 class LoadedSolution:

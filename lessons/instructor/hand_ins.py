@@ -127,7 +127,7 @@ def from_work(name: str, file: str, content: bytes, chapter: str) -> HandIn:
         return HandIn(name, file, trouble=f"the file has no score for {chapter}: nothing was graded.")
     if not found.solution:
         return HandIn(
-            name, file, trouble=f"the file claims {found.score} of 100, but holds no solution; ask for the solution."
+            name, file, trouble=f"the file claims {found.score} of 100, but holds no solution; ask the student for it."
         )
     return HandIn(name, file, found.solution, claim=found)
 
@@ -163,7 +163,7 @@ def _in_folder(folder: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
     """Yield (path, content) of each file, and (path / FOLDER, None) for each folder. The content is None if the file is
     not graded, too large, unreadable, or a link.
 
-    A link may lead anywhere.
+    Links are not followed, because they may lead anywhere.
     """
     for path in sorted(folder.rglob("*")):
         place = PurePosixPath(path.relative_to(folder).as_posix())

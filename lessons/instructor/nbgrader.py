@@ -1,8 +1,8 @@
 """A notebook for nbgrader's folder `source`: the exercise is solved in one cell and graded by others.
 
 The student's cell is written to a file, which our grader runs in its sandbox. A cell for each mark ends with the points
-earned, which nbgrader uses as partial credit. The code of these cells is between marks that `nbgrader
-generate_assignment` cuts out, and `nbgrader autograde` puts back. nbgrader itself runs all cells of a notebook,
+earned, which nbgrader uses as partial credit. The code of these cells is between comments, so that `nbgrader
+generate_assignment` cuts it out, and `nbgrader autograde` puts it back. nbgrader itself runs all cells of a notebook,
 including those that a student adds, and has no sandbox: run it in a container, as its manual says.
 """
 

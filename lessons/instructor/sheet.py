@@ -3,8 +3,8 @@
 Text between `<!-- instructor -->` and `<!-- /instructor -->` is left out of the handout. Marks name an
 assignment of the chapter's `lab.py` (lessons.instructor.assignment):
 
-    {{ settings meet_seldom }}     alone in a line: all settings, with links that open the workbench with them
-    {{ table meet_seldom }}        alone in a line: expected results; in the handout an empty table to fill in
+    {{ settings meet_seldom }}     on its own line: all settings, with links that open the workbench with them
+    {{ table meet_seldom }}        on its own line: expected results; in the handout an empty table to fill in
     {{ noted("meet_seldom.seconds", period=1) | f(".2f") }}     a number from that table, in a sentence
 
 Expected numbers are in the chapter's `lab.json`, a golden file, which `lockstep book lab CHAPTER --record` writes.

@@ -9,6 +9,6 @@
     browser/         JavaScript: client.js and worker.js, which compute; the others, which ask
 
 A page loads nothing of this before the reader presses a button. Then it loads `assets/live/*.js`, hands them to a Web
-Worker, and asks it: Python runs there, so the page stays alive. Ranks of the simulated cluster suspend one another by
-JavaScript Promise Integration, which Chrome and Edge have.
+Worker, and asks it: Python runs there, so the page stays responsive. Ranks of the simulated cluster suspend one another
+by JavaScript Promise Integration, which Chrome and Edge have.
 """

@@ -1,4 +1,4 @@
-"""The engine in the browser: answers the requests of a page, one after another.
+"""The engine in the browser, which answers the requests of a page, one after another.
 
     {"do": "run", "query": settings of a link, ...}             -> facts, a frame of the timeline, one of the loss
     {"do": "figure", "name": "averaging.one_average", ...}      -> facts, a frame of the figure

@@ -1,4 +1,4 @@
-"""The part of pydantic that `knobs.py` and the experiments use, in pure Python: browsers cannot load pydantic itself.
+"""The part of pydantic that `knobs.py` and the experiments use, in pure Python, so that browsers need not load it.
 
 Its compiled core would be one more megabyte to load, and half a second to import. A model is a frozen set of fields;
 values are converted as pydantic's lax mode does ("4" is an int, 4.0 too). Tests compare both on all settings.
@@ -39,7 +39,7 @@ class ValidationInfo(NamedTuple):
 
 
 class Invalid(Exception):
-    """A value of the wrong type or out of bounds."""
+    """Raised for a value of the wrong type or out of bounds."""
 
     def __init__(self, kind: str, **context: Any):
         super().__init__(kind)
