@@ -17,7 +17,7 @@ from lessons.references import fold_anchor
 
 @dataclass
 class TextPart:
-    """Blocks of the text, each (kind of block, values), that are shown once the questions `behind` are passed."""
+    """Blocks of the text, each (kind of block, values), that are shown after the questions named in `behind`."""
 
     behind: tuple[str, ...]
     blocks: list[tuple[str, Any]] = field(default_factory=list)

@@ -187,7 +187,7 @@ def _too_much(attempt, case: HiddenCase, favourite: str) -> str | None:
 
 
 def _exceeded(name: str, sent: float, budget: float) -> str:
-    allowed = f"sends {sent / 1e6:.1f} MB until the target loss, but {budget / 1e6:.1f} are allowed"
+    allowed = f"sends {sent / 1e6:.1f} MB until it reaches the target loss, but only {budget / 1e6:.1f} MB are allowed"
     return f"{name} {allowed}" if sent > budget else ""
 
 

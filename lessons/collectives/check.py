@@ -16,7 +16,7 @@ from theory import collective_costs
 POINTS = {
     "every rank has the sum": 3,
     "all ranks have the same bits": 1,
-    "it works for any number of ranks and of numbers": 2,
+    "it works for any number of ranks, and vectors of any length": 2,
     "a long vector takes no longer than around a ring": 4,
     "a short vector takes hardly longer than with doubling": 4,
     "no rank sends more of a long vector than it must": 2,

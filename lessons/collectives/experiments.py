@@ -165,7 +165,7 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # thei
         "with 128 ranks the ring takes more than 20 times as long as recursive doubling": lambda rows: (
             value(rows, "ring", ranks=128) > 20 * value(rows, "recursive_doubling", ranks=128)
         ),
-        "if each of 128 ranks serves, it starts 254 messages: a sum takes over 5 times recursive doubling's time": (
+        "if all of 128 ranks serve, each starts 254 messages, and a sum takes over 5 times recursive doubling's time": (
             lambda rows: value(rows, "everybody serves", ranks=128) > 5 * value(rows, "recursive_doubling", ranks=128)
         ),
     },

@@ -20,8 +20,11 @@ PLAIN = {"learning_rate": 0.2, "steps": STEPS, "evaluations": 1}
     "What does error feedback gain?",
     source="Seide et al., 2014; Karimireddy, Rebjock, Stich & Jaggi, 2019",
     claims={
-        "with error feedback every biased codec ends less than a quarter above the uncompressed loss": lambda rows: all(
-            ratio(rows, "loss", codec=(codec, "none"), feedback=("with feedback", "without")) < 1.25 for codec in BIASED
+        "with error feedback, every biased codec's loss is under a quarter above the uncompressed loss": lambda rows: (
+            all(
+                ratio(rows, "loss", codec=(codec, "none"), feedback=("with feedback", "without")) < 1.25
+                for codec in BIASED
+            )
         ),
         "error feedback more than halves the loss of every biased codec": lambda rows: all(
             ratio(rows, "loss", codec=codec, feedback=("without", "with feedback")) > 2 for codec in BIASED
@@ -50,7 +53,7 @@ def error_feedback(run):
     "How few bytes does a gradient need?",
     source="Strom, 2015; Lin et al., 2018; Vogels et al., 2019",
     claims={
-        "the best codec that sends under 1/20 of all bytes ends less than a fifth above the uncompressed loss": (
+        "the best codec that sends under 1/20 of all bytes has a loss under a fifth above the uncompressed one": (
             lambda rows: (
                 min(row["loss"] for row in rows if row["times fewer"] > 20) < 1.2 * value(rows, "loss", codec="none")
             )
@@ -227,14 +230,14 @@ def latency_floor(run):
         "a larger threshold sends less": lambda rows: (
             column(rows, "bytes") == sorted(column(rows, "bytes"), reverse=True)
         ),
-        "too small a threshold sends over half of all bytes, and ends at over 1.3 times the lowest loss": lambda rows: (
+        "too small a threshold sends over half of all bytes, and has over 1.3 times the lowest loss": lambda rows: (
             rows[0]["times fewer"] < 2 and rows[0]["loss"] > 1.3 * min(column(rows, "loss"))
         ),
-        "too large a threshold holds small gradients back, and ends at over twice the lowest loss": lambda rows: (
+        "too large a threshold holds small gradients back, and has over twice the lowest loss": lambda rows: (
             rows[-1]["loss"] > 2 * min(column(rows, "loss"))
         ),
-        "a medium threshold sends under 1/100 of all bytes, and ends below 1.75 times the lowest loss": lambda rows: (
-            any(row["times fewer"] > 100 and row["loss"] < 1.75 * min(column(rows, "loss")) for row in rows)
+        "a medium threshold sends under 1/100 of all bytes, and has under 1.75 times the lowest loss": lambda rows: any(
+            row["times fewer"] > 100 and row["loss"] < 1.75 * min(column(rows, "loss")) for row in rows
         ),
     },
     look=Look("times fewer", ("loss",), "tau", log="xy", title="training loss"),
@@ -363,10 +366,10 @@ def noise(run, s, bucket):
     "How many directions does a gradient need?",
     source="Vogels, Karimireddy & Jaggi, 2019",
     claims={
-        "with error feedback one direction ends less than a fifth above the loss of whole gradients": lambda rows: (
+        "with error feedback, the loss with one direction is under a fifth above whole gradients'": lambda rows: (
             value(rows, "loss", directions=1, feedback="with feedback") < 1.2 * value(rows, "loss", directions="all")
         ),
-        "without error feedback sixteen directions end less than 5 % above whole gradients' loss, eight over 3 %": (
+        "without error feedback, the loss is under 5 % above whole gradients' with 16 directions, over 3 % with 8": (
             lambda rows: (
                 column(rows, "loss", feedback="without")[:-1]
                 == sorted(column(rows, "loss", feedback="without")[:-1])[::-1]
@@ -471,7 +474,7 @@ OPTIMIZERS = {
         "with Adam, sending the largest hundredth ends at over one and a half times the loss of whole gradients": (
             lambda rows: ratio(rows, "loss", optimizer="Adam", sent=("the largest hundredth", "whole gradients")) > 1.5
         ),
-        "whole gradients end at a lower loss with Adam, and the largest hundredth at a lower loss with SGD": (
+        "sending whole gradients ends at a lower loss with Adam, the largest hundredth with SGD": (
             lambda rows: (
                 ratio(rows, "loss", optimizer=("Adam", "SGD"), sent="whole gradients")
                 < 1
@@ -520,13 +523,13 @@ def unlike_loss(run, sent, rate, **values):
             interior({row["rate"]: row["loss"] for row in rows if row["sent"] == "the largest, the rest owed"}) > 0
             and min(column(rows, "loss", sent="the largest, the rest owed")) > 1e-3
         ),
-        "if the largest difference is sent, larger rates end at lower losses, the largest below 1e-12": (
+        "if the largest difference is sent, the larger the rate, the lower the loss: below 1e-12 at the largest": (
             lambda rows: (
                 is_falling(column(rows, "loss", sent="the largest difference"))
                 and column(rows, "loss", sent="the largest difference")[-1] < 1e-12
             )
         ),
-        "at every rate the largest difference ends at less than three times the loss of whole gradients": lambda rows: (
+        "at every rate, the loss with the largest difference is under 3 times that of whole gradients": lambda rows: (
             all(ratio(rows, "loss", sent=("the largest difference", "whole gradients"), rate=rate) < 3 for rate in FIVE)
         ),
     },

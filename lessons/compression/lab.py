@@ -10,7 +10,7 @@ FEWER = Assignment(
     turn={"compression": ("none", "bf16", "top_k", "one_bit", "power_sgd")},
     note=("bytes", "held_out_loss"),
     claims={
-        "every codec ends less than a fifth above the loss of whole gradients": lambda rows: (
+        "with every codec, the loss is less than a fifth above that of whole gradients": lambda rows: (
             max(column(rows, "held_out_loss")) < 1.2 * value(rows, "held_out_loss", compression="none")
         ),
         "three codecs send less than a tenth of the bytes of whole gradients": lambda rows: (

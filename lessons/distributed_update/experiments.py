@@ -178,13 +178,13 @@ def gain(rows, network):
     "Does a rate that grows with the batch win back what accumulation loses?",
     source="Goyal et al., arXiv:1706.02677, section 2.1",
     claims={
-        "at the same rate, eight mini-batches per update end at more than four times the loss of one": lambda rows: (
+        "at the same rate, the loss with eight mini-batches per update is over four times that with one": lambda rows: (
             rows[-1]["loss, same rate"] > 4 * rows[0]["loss, same rate"]
         ),
-        "at a rate multiplied by their number, up to four per update end at less than 1.5 times the loss of one": (
+        "at a rate multiplied by their number, the loss with up to four per update is under 1.5 times that with one": (
             lambda rows: all(row["loss, scaled rate"] < 1.5 * rows[0]["loss, scaled rate"] for row in rows[:-1])
         ),
-        "even at the multiplied rate, eight mini-batches per update end at a higher loss than one": lambda rows: (
+        "even at the multiplied rate, the loss with eight mini-batches per update exceeds that with one": lambda rows: (
             rows[-1]["loss, scaled rate"] > rows[0]["loss, scaled rate"]
         ),
     },

@@ -50,7 +50,7 @@ SCALED = Assignment(
     paired=True,
     note=("seconds", "updates", "held_out_loss"),
     claims={
-        "at a rate that grows with the batch, four mini-batches per update end below 1.25 times the loss of one": (
+        "if the rate grows with the batch, four mini-batches per update have under 1.25 times the loss of one": (
             lambda rows: rows[2]["held_out_loss"] < 1.25 * rows[0]["held_out_loss"]
         ),
         "four mini-batches per update take less than a third of the time of one": lambda rows: (

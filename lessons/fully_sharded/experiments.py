@@ -154,7 +154,7 @@ def half_as_much_again(run):
         "each further layer ahead takes more memory": lambda rows: all(
             is_rising(column(rows, "kB", tokens=tokens)) for tokens in AHEAD_TOKENS
         ),
-        "the closed form is right within 2 %": lambda rows: all(
+        "the closed form is accurate within 2 %": lambda rows: all(
             abs(row["step"] / row["formula"] - 1) < 1 / 50 for row in rows
         ),
         "prefetching does not change the trained weights, to the last bit": lambda rows: all(

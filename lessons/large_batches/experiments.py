@@ -22,7 +22,7 @@ NOISE = {"workload": "quadratic", "dimension": 400, "condition": 1, "noise": 4.0
         "after the same number of steps the loss hardly depends on the batch": lambda rows: all(
             _apart(column(rows, "loss", steps=steps)) < 1.5 for steps in ENDS[1:]
         ),
-        "after the same number of epochs, 256 images a step end at more than ten times the loss of 16": lambda rows: (
+        "after the same number of epochs, the loss with 256 images a step is over 10 times that with 16": lambda rows: (
             column(rows, "loss", batch="256")[-1] > 10 * column(rows, "loss", batch="16")[-1]
         ),
     },

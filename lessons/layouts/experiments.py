@@ -254,7 +254,7 @@ def cut_step(run, data: int, tensor: int, stages: int):
         "the fastest layout has four stages in each node, and replicas of them in the other nodes": lambda rows: (
             [min(rows, key=lambda row: row["ms"])[name] for name in ("tensor", "stages", "replicas")] == [1, 4, 4]
         ),
-        "plain replicas take less than an eighth longer than the fastest": lambda rows: (
+        "plain replicas take less than an eighth longer than the fastest layout": lambda rows: (
             ratio(rows, "ms", tensor=1, stages=(1, 4)) < 9 / 8
         ),
     },
@@ -544,12 +544,12 @@ def failing_job(run, seconds: int, between: float, work: float, seed: int) -> fl
     "How often should a run save its state?",
     source="Young, CACM 1974; Daly, FGCS 2006",
     claims={
-        "if failures are rarer than checkpoints, the closed form is right to within two percentage points": (
+        "if failures are rarer than checkpoints, the closed form is accurate to within two percentage points": (
             lambda rows: all(
                 abs(row["lost"] - row["closed form"]) < 2 for row in rows if row["interval"] < BETWEEN[row["failures"]]
             )
         ),
-        "Young's interval loses at most a percentage point more than the best one tried": lambda rows: all(
+        "Young's interval loses at most a percentage point more than the best interval tried": lambda rows: all(
             value(rows, "lost", failures=name, interval=young)
             < min(row["lost"] for row in rows if row["failures"] == name) + 1
             for name, young in (("every 50 s", 10), ("every 500 s", 32))

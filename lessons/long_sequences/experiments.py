@@ -309,13 +309,13 @@ TOKENS = 16, 64, 256, 1024
     "Does a balance loss make experts equally busy?",
     source="Shazeer et al., ICLR 2017; Fedus et al., arXiv:2101.03961, section 2.2",
     claims={
-        "with a balance loss the busiest expert ends below 1.7 times an equal share": lambda rows: (
+        "with a balance loss, the busiest expert's load ends below 1.7 times an equal share": lambda rows: (
             value(rows, "busiest", steps="25 to 32", balance=0.1) < 1.7
         ),
         "a fair die would give the busiest expert over 1.3 times an equal share": lambda rows: (
             min(column(rows, "fair die")) > 1.3
         ),
-        "with a balance loss the busiest expert ends less than a fifth above a fair die": lambda rows: (
+        "with a balance loss, the busiest expert's load ends less than a fifth above that of a fair die": lambda rows: (
             value(rows, "busiest", steps="25 to 32", balance=0.1)
             < 1.2 * value(rows, "fair die", steps="25 to 32", balance=0.1)
         ),
@@ -373,7 +373,7 @@ def dropped_by_chance(dice, experts, each, capacity, draws=400):
         "the more experts there are, the further the busiest one is above an equal share": lambda rows: all(
             is_falling(column(rows, "busiest", tokens=tokens)[::-1]) for tokens in EACH
         ),
-        "the formula for the busiest expert is right within a fifth": lambda rows: all(
+        "the formula for the busiest expert is accurate within a fifth": lambda rows: all(
             abs(row["busiest"] / row["formula"] - 1) < 1 / 5 for row in rows
         ),
         "with 16 tokens per expert, a capacity of 1.25 drops over 1.5 % of all tokens; with 256, under 0.1 %": (

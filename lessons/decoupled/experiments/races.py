@@ -120,7 +120,7 @@ RATES = {  # of the lower three modules and of the last, to try
 )
 def a_rate_of_its_own(run):
     """The digits of the race, 100 steps of 128 images in four modules. `rate` is that of the lower three modules and
-    `last` that of the last one, at whichever tried values gave the lowest loss. Weights are computed on one machine,
+    `last` that of the last one, those of all tried with the lowest loss. Weights are computed on one machine,
     where each module learns from errors that are as old as DDG's. true errors: those of back-propagation."""
     workload = workloads.find("digits").build(digits.Settings(**EIGHT), np.dtype("float32"))
     for method, tried in RATES.items():
@@ -161,7 +161,7 @@ ON_SPIRALS = {
     "What if the lower layers have to learn?",
     source="Lang & Witbrock, 1988, for the spirals, which are Wieland's; the numbers are ours",
     claims={
-        "frozen ends over 15 points below back-propagation: the lower layers have to learn": lambda rows: (
+        "frozen is over 15 points less accurate than back-propagation: the lower layers have to learn": lambda rows: (
             _right(rows, "frozen") < _right(rows, "back-propagation") - 0.15
         ),
         "old errors, own losses and random errors each win back over a quarter of what frozen loses": lambda rows: all(
@@ -170,7 +170,7 @@ ON_SPIRALS = {
         "own losses still end at a lower accuracy than back-propagation": lambda rows: (
             _right(rows, "own loss") < _right(rows, "back-propagation")
         ),
-        "guesses end less than 3 points below back-propagation": lambda rows: (
+        "guesses are at most 3 points less accurate than back-propagation": lambda rows: (
             _right(rows, "guesses") > _right(rows, "back-propagation") - 0.03
         ),
         "each method's best rate lies between other rates that were tried": lambda rows: all(
@@ -181,8 +181,8 @@ ON_SPIRALS = {
 )
 def spirals(run):
     """Three spirals, a residual model of four layers of 64 neurons, one layer in each of four modules, 400 steps of 128
-    points; each method at whichever tried rate gave the lowest training loss. The last module is linear, so it depends
-    on what the others make of a point. Accuracy is the median of the last five of 20 evaluations."""
+    points; each method at the rate, of those tried, with the lowest training loss. The last module is linear, so it
+    depends on what the others make of a point. Accuracy is the median of the last five of 20 evaluations."""
     for method, (values, rates) in ON_SPIRALS.items():
         rate, done = at_best(run, rates, **SPIRALS, **values)
         yield {"method": method, "accuracy": lately(done, "accuracy"), "rate": rate}

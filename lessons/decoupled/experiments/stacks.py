@@ -24,7 +24,7 @@ STACKED = {
             value(rows, "accuracy", learning="guesses with labels", modules=8)
             < value(rows, "accuracy", learning="guesses with labels", modules=2) - 0.03
         ),
-        "frozen, where only the last of eight modules is trained, ends over 5 points above guesses": lambda rows: (
+        "frozen, which trains only the last of 8 modules, is over 5 points more accurate than guesses": lambda rows: (
             value(rows, "accuracy", learning="frozen", modules=8)
             > value(rows, "accuracy", learning="guesses with labels", modules=8) + 0.05
         ),
@@ -35,7 +35,7 @@ STACKED = {
         "a linear classifier on the pixels is less than 3 points below back-propagation": lambda rows: all(
             row["pixels"] > row["back-propagation"] - 0.03 for row in rows
         ),
-        "without labels four modules end below four with labels": lambda rows: (
+        "four modules are less accurate with guesses without labels than with labels": lambda rows: (
             value(rows, "accuracy", learning="guesses", modules=4)
             < value(rows, "accuracy", learning="guesses with labels", modules=4)
         ),
@@ -86,19 +86,19 @@ ON_IMAGES = {
     "What if the layers are convolutions?",
     source="Belilovsky et al., ICML 2019; the numbers are ours",
     claims={
-        "random errors end over 5 points below back-propagation": lambda rows: (
+        "random errors are over 5 points less accurate than back-propagation": lambda rows: (
             value(rows, "accuracy", method="random errors") < value(rows, "accuracy", method="back-propagation") - 0.05
         ),
         "random errors gain next to nothing: less than 5 points over frozen convolutions": lambda rows: (
             value(rows, "accuracy", method="random errors") < value(rows, "accuracy", method="frozen") + 0.05
         ),
-        "with losses of their own, modules end over 4 points above frozen ones": lambda rows: (
+        "with losses of their own, modules are over 4 points more accurate than frozen ones": lambda rows: (
             value(rows, "accuracy", method="own loss") > value(rows, "accuracy", method="frozen") + 0.04
         ),
         "each method's best rate lies between other rates that were tried": lambda rows: all(
             min(ON_IMAGES[row["method"]][1]) < row["rate"] < max(ON_IMAGES[row["method"]][1]) for row in rows
         ),
-        "with losses of their own, modules end less than 8 points below back-propagation": lambda rows: (
+        "with losses of their own, modules are at most 8 points less accurate than back-propagation": lambda rows: (
             value(rows, "accuracy", method="own loss") > value(rows, "accuracy", method="back-propagation") - 0.08
         ),
     },
