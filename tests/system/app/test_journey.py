@@ -508,7 +508,8 @@ PLAYED = """(timeline) => new Promise((done) => {
     done(true);
   };
   look();
-})"""  # press Play and, as soon as the words follow, Pause: on a busy machine the film might end before a press from outside
+})"""
+"""Press Play and, as soon as the words follow, Pause: a press from outside may come after the end of the film."""
 
 
 @pytest.mark.slow
