@@ -40,7 +40,7 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class HiddenCase:
-    """A cluster and a model; `kind` is the keyword of the mark that the case counts for."""
+    """A cluster and a model; `kind` says which mark the case counts for."""
 
     kind: str
     hidden: str

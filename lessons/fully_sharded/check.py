@@ -36,7 +36,7 @@ POINTS = {
     "ranks send no more than they must": 2,
     "it works without prefetching, with more than there are layers, and on one rank": 2,
 }
-UNTRAINED = "judged only when training is the same"
+UNTRAINED = "judged only when training is the same as the textbook's"
 EXPOSED = "judged only when gathers hide behind at least one of the passes"
 FLOPS = 1e12  # of the device
 TOKENS = 60  # of a mini-batch: a forward pass takes 2 FLOPs for each of them and each number of a layer

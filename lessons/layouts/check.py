@@ -38,7 +38,7 @@ FEW = "judged only when a third of the choices there fit, and keep split matrice
 
 @dataclass(frozen=True)
 class LeagueCase:
-    """A model on a cluster; `kind` is the keyword of the mark that the case counts for."""
+    """A model on a cluster; `kind` says which mark the case counts for."""
 
     kind: str
     setup: Setup

@@ -375,7 +375,7 @@ def train_sparing(run, send, period):
     "How long does an exchange between many places take?",
     source="Kolehmainen et al., 2025; Koloskova, Stich & Jaggi, 2019",
     claims={
-        "the sum of all takes longer with every further place": lambda rows: is_rising(
+        "the more places there are, the longer a sum of all takes": lambda rows: is_rising(
             column(rows, "seconds", exchange="sum of all")
         ),
         "an exchange in pairs takes no longer with more places": lambda rows: (

@@ -28,7 +28,7 @@ SMALL = {
 RATES = {
     "one machine": 0.4, "ring": 1.0, "doubling": 1.0, "server": 0.125, "local SGD, 4": 0.8, "local SGD, 16": 0.8,
 }  # fmt: skip
-"""The best of the rates that `own_best` tries. Everywhere else strategies are compared at these."""
+"""The best of the rates that `own_best` tries. All other figures compare strategies at these rates."""
 
 
 def to_the_loss(run, strategy, rate=None, **where):
