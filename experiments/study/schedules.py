@@ -212,9 +212,9 @@ class Study:
     ops       rank, kind (index of KINDS), stage, chunk, joined, start, end, critical; rank by rank, in their order
     idle      rank, start, end, reason (index of REASONS), op and need (rows of ops, -1 for none)
     ranks     one row per rank: busy, idle, span, in_flight, held, copies, versions, delay, gap. in_flight counts
-              micro-batches, held those whose activations are stored (recomputation drops them, W still needs them),
-              both as if thin stages were whole; copies counts a rank's share of the weights; delay is -1 without
-              updates
+              micro-batches, held those whose activations are stored (re-materialisation drops them, W still needs
+              them), both as if thin stages were whole; copies counts a rank's share of the weights; delay is -1
+              without updates
     summary   plain numbers
     """
 
