@@ -32,7 +32,7 @@ TITLES = {
 WHOLE = {"pipedream", "systolic", "pipemare"}
 """Schedules that never drain and update after each backward pass, so mini-batches are not split."""
 SAID = {"latency": units.seconds, "bandwidth": units.rate}
-"""Settings of a run that have a unit, in words."""
+"""Settings of a run that have a unit, each with the function that states its value in words."""
 CLOUDS = {"none": "", "hpc": " on a quiet cluster", "cloud": " in the cloud", "noisy cloud": " in the noisy cloud"}
 
 
@@ -55,7 +55,7 @@ class Schedule(NamedTuple):
         told = {"schedule", "own", "options", "ranks", "chunks"}
         others = {**self.plan.model_dump(exclude=told, exclude_defaults=True), **self.plan.options}
         return "; ".join(
-            [*([_listed(others)] if others else []), f"a forward takes {self.plan.forward:g} unit of time"]
+            [*([_listed(others)] if others else []), f"time unit: a forward pass takes {self.plan.forward:g}"]
         )
 
     @property

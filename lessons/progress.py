@@ -27,7 +27,7 @@ MEANING = {
     (True, 2): "You were sure, and you were right.",
     (True, 1): "You were fairly sure, and you were right.",
     (True, 0): "Right, but you were unsure: read why. It comes back tomorrow.",
-    (False, 2): "You were sure, but wrong. Such answers teach you most: this question comes back first.",
+    (False, 2): "You were sure, but wrong. Such answers teach you most: you will see this question first next time.",
     (False, 1): "You were fairly sure, but wrong. It comes back.",
     (False, 0): "You were unsure, and you were right to doubt. It comes back.",
 }
@@ -104,7 +104,7 @@ class ReaderProgress(_Part):
         return tuple(a for a in self.answers if a.question == (chapter, item) and (not places or a.place in places))
 
     def with_answer(self, answer: Answer) -> ReaderProgress:
-        """Return progress with one more answer; answering a prediction passes it."""
+        """Return progress with one more answer. A prediction that is answered counts as passed."""
         passed = (f"{answer.chapter}.{answer.item}",) if answer.place == "predict" else ()
         return merge(self, ReaderProgress(answers=(answer,), passed=passed))
 

@@ -1,6 +1,7 @@
 """Seeds: figures and quiz answers are computed with each of SEEDS. Means are shown; claims hold for every seed.
 
-A seed decides start, data order, noise and random times. Figures and answers are functions of a `Seeded`.
+A seed determines the initial weights, the order of the data, noise and random times. Figures and answers are functions
+of a `Seeded`.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,9 +58,9 @@ def each(
 ) -> dict[int, Any]:
     """Return what `make` returns for a Seeded, by seed; only for the first seed if it does not use the seed.
 
-    Rows that are equal to the last digit under the first two seeds are not computed again: they are bytes, times
-    without jitter, or runs without noise, which do not depend on the seed. (Single answers may agree by chance, so all
-    are computed.)
+    If the rows of the first two seeds agree to the last digit, the other seeds are skipped: such rows are bytes, times
+    without jitter, or runs without noise, which do not depend on the seed. (Single answers may agree by chance, so they
+    are computed for every seed.)
     """
     made: dict[int, Any] = {}
     for seed in of:
@@ -72,7 +73,10 @@ def each(
 
 
 def mean(samples: Sequence[Rows]) -> Rows:
-    """Return the rows with the mean of each number over seeds. Raise ValueError if seeds differ in rows or in words."""
+    """Return the rows with the mean of each number over seeds.
+
+    Raise ValueError if seeds differ in the number of rows, in columns, or in values that are not numbers.
+    """
     first = samples[0]
     if any([list(row) for row in rows] != [list(row) for row in first] for rows in samples):
         raise ValueError("seeds differ in rows or columns; a row that one seed lacks cannot be averaged.")

@@ -66,7 +66,9 @@ def phi_first(run, function: str) -> str:
 
 
 def split(run, matrices: str, ranks: int) -> float:
-    """Return how many thousand numbers a rank sends forward in rings, with 100 samples and widths of 100 and 400."""
+    """Return how many thousand numbers a rank sends in the forward pass if every collective is a ring, for 100 samples
+    and widths of 100 and 400.
+    """
     narrow, wide = SPLITS[matrices]
     return (100 * narrow + 400 * wide) * 100 * (ranks - 1) / ranks / 1000
 

@@ -22,10 +22,10 @@ from lessons.model_parallel.solution import worker as textbook
 from tracing import COMPUTE
 
 POINTS = {
-    "every rank hands over what the whole block gives": 4,
+    "every rank hands over the results of the whole block": 4,
     "a rank holds its part, and no more": 4,
-    "one all-reduce on the way forward": 3,
-    "one all-reduce on the way back": 3,
+    "one all-reduce in the forward pass": 3,
+    "one all-reduce in the backward pass": 3,
     "ranks send no more than they must": 2,
     "it takes no longer than it must": 2,
     "it works where units do not divide evenly, and on one rank": 2,
@@ -33,6 +33,7 @@ POINTS = {
 CLOSE = 1e-3  # share of the largest number compared; share of the largest change of a weight in a step
 KINK = 1e-4  # no input of relu is closer to 0
 STEPS = 5
+PASSES = {"forward": "forward", "back": "backward"}  # by phase
 PARTLY = "judged only when every rank holds its part, and trains it correctly"
 OTHERWISE = "judged only when every rank hands over what it should, and holds its part"
 
@@ -52,7 +53,7 @@ def check(solution, seed):
     wrong, untrained = theirs.missing(), theirs.training_error()
     yield right, not wrong, wrong or f"{ranks} ranks, {STEPS} steps of {samples} samples"
     share = theirs.peak_memory() / (2 * width * units / ranks)
-    told = f"the fullest rank holds {share:.2f} times an equal part; at most {TARGETS['held']} is allowed"
+    told = f"the fullest rank holds {share:.2f} times an equal share; at most {TARGETS['held']} is allowed"
     holds = not untrained and share <= TARGETS["held"]
     yield held, holds, untrained or told
     for mark, phase in ((forward, "forward"), (back, "back")):
@@ -109,7 +110,7 @@ class BlockLedger:
         return done
 
     def missing(self) -> str:
-        """Return what is wrong with the returned values; "" if nothing is."""
+        """Return the first mistake in what ranks handed over, returned or trained; "" if there is none."""
         return next(iter(self.wrong.values()), "") or self.training_error()
 
     def training_error(self) -> str:
@@ -138,12 +139,12 @@ class BlockLedger:
         return ""
 
     def exchanges(self, phase: str) -> str:
-        """Return where a phase has anything other than one all-reduce; "" if nowhere."""
+        """Return a message about the first rank that did not call exactly one all-reduce in a pass; "" if all did."""
         for rank, side in sorted(self.sides.items()):
             for step, spoken in enumerate(side.spoken):
                 if spoken[phase] != ["all_reduce"]:
                     said = ", ".join(spoken[phase]) or "nothing"
-                    where = f"in step {step}, on the way {phase}, rank {rank}"
+                    where = f"in step {step}, in the {PASSES[phase]} pass, rank {rank}"
                     return f"{where} called {said}; expected exactly one all_reduce"
         return ""
 
@@ -220,15 +221,15 @@ class BlockSide:
         if self._asked:
             raise SolutionError(f"rank {self._comm.rank} called task.start(places) twice; ask for all numbers at once.")
         if not isinstance(places, np.ndarray) or places.dtype.kind not in "iu" or places.ndim != 1:
-            raise SolutionError("task.start takes the places of the numbers, a vector of whole numbers.")
+            raise SolutionError("task.start takes the indices of the numbers, a vector of integers.")
         if len(places) and (places.min() < 0 or places.max() >= total or len(np.unique(places)) < len(places)):
-            raise SolutionError(f"the places of task.start must be distinct, and from 0 to {total - 1}.")
+            raise SolutionError(f"the indices given to task.start must be distinct, and from 0 to {total - 1}.")
         self.places, self._asked = places.astype(int), True
         return self.now().astype(np.float32)
 
     def _forward(self, w):
         self._comes("forward")
-        self.compare_weights(w, "went forward with")
+        self.compare_weights(w, "called task.forward with")
         self.spoken.append({"forward": [], "back": []})
         self._charge("F", 1)
         return self._block.at(self.done).x.astype(np.float32)
@@ -242,7 +243,7 @@ class BlockSide:
 
     def _backward(self, w, dx):
         self._comes("backward")
-        self.compare_weights(w, "went backward with")
+        self.compare_weights(w, "called task.backward with")
         self.compare("back", dx, self._block.at(self.done).dx, "handed over a dx")
 
     def _report(self, w):
@@ -271,5 +272,5 @@ class BlockSide:
 
     def _speaks(self, what: str):
         if not self.spoken:
-            raise SolutionError(f"rank {self._comm.rank} exchanged something before the first task.forward.")
+            raise SolutionError(f"rank {self._comm.rank} called a collective before the first task.forward.")
         self.spoken[-1]["forward" if self._next == 1 else "back"].append(what)

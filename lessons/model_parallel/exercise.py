@@ -5,13 +5,13 @@ in the middle of a model. With `s.width` columns in x and `s.units` in y,
 
     y = relu(x @ u)        z = y @ v        u is (width, units), v is (units, width)
 
-The numbers of u, row by row, and then those of v, row by row, are places 0 to 2 * width * units - 1 of the model.
+The numbers of u, row by row, and then those of v, row by row, have the indices 0 to 2 * width * units - 1.
 
 The worker below is correct, but every rank holds both matrices, and computes everything. Let each rank hold a part, so
 that together they hold each number once, and let them compute the same together:
 
-- A rank asks for its numbers once, with `w = task.start(places)`: `places` is a vector of whole numbers, and w has the
-  numbers at these places, in that order. It cannot hold any others.
+- A rank asks for its numbers once, with `w = task.start(places)`: `places` is a vector of indices, and w has the
+  numbers with these indices, in that order. The rank cannot hold any others.
 - `s.units` need not be a multiple of the number of ranks. Then some ranks have one unit more.
 - In each step every rank hands over the whole z and the whole dx, and updates the numbers that it holds.
 - Ranks exchange something once between `task.forward` and `task.classify`, and once between `task.classify` and
@@ -23,14 +23,14 @@ What you have:
   returns it, and `comm.all_gather(a)`, the list of all ranks' arrays. A matrix becomes a vector by `a.ravel()`, and is
   a matrix again by `a.reshape(rows, columns)`.
 - `task.steps(together=True)`; in each step, in this order: `x = task.forward(w)`, in which the layers below compute x;
-`dz = task.classify(z)`, in which those above take z and return the gradient of the loss at z; `task.backward(w, dx)`,
-in which those below take the gradient at x; and `task.report(w)` with the new w, which is
+  `dz = task.classify(z)`, in which those above take z and return the gradient of the loss at z;
+  `task.backward(w, dx)`, in which those below take the gradient at x; and `task.report(w)` with the new w, which is
   `w - s.learning_rate * g` with the gradient g of the numbers that this rank holds.
 - `s.width`, `s.units`, `s.learning_rate`.
 
-Return the last w. A product takes time in proportion to the numbers that a rank holds; everything else that you compute
-is free, and messages take their usual time. Numbers are float32. Every rank is a process of its own. NumPy and the
-standard library may be imported.
+Return the last w. A matrix product takes time in proportion to the numbers that a rank holds; everything else that you
+compute is free, and messages take their usual time. Numbers are float32. Every rank is a process of its own. NumPy and
+the standard library may be imported.
 """
 
 import numpy as np

@@ -268,7 +268,7 @@ def tensor_inside_the_node(run):
 
 
 def step_on_nodes(run, node, tensor, batch=4):
-    """Return the run of a step on nodes of this many ranks, where `tensor` of them split every matrix.
+    """Return the run of a step on nodes of `node` ranks, where `tensor` ranks split every matrix.
 
     `batch` is the number of sequences for each rank.
     """
@@ -308,10 +308,10 @@ def step_on_nodes(run, node, tensor, batch=4):
     look=Look("ranks", ("step", "memory", "busy"), theory=("1/ranks",), log="xy", title="relative to one rank"),
 )
 def layer_by_layer(run):
-    """A residual model of 32 layers, split over ranks on 10 Gb Ethernet; 128 images go forward and their errors back.
+    """A residual model of 32 layers, split over ranks on 10 Gb Ethernet; one mini-batch of 128 images at a time.
 
     `step` and `memory`, that of the fullest rank, are relative to one rank; `busy` is the mean fraction of time that a
-    rank computes. Pipelines start from here: they add a second mini-batch to work on.
+    rank computes. Pipelines improve on this by working on several mini-batches or parts of one at a time.
     """
     one = ()
     for ranks in (1, 2, 4, 8):
@@ -371,7 +371,7 @@ SHAPES = (1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (4, 2),
         "pairs in four stages take less than 0.6 times as long as eight replicas": lambda rows: (
             cut_value(rows, "ms", 1, 2, 4) < 0.6 * cut_value(rows, "ms", 8, 1, 1)
         ),
-        "matrices split over all eight, across the nodes, take over twice as long as any other cut": lambda rows: (
+        "splitting matrices over all eight ranks takes over twice as long as any other combination": lambda rows: (
             cut_value(rows, "ms", 1, 8, 1) > 2 * sorted(column(rows, "ms"))[-2]
         ),
         "stages alone send least between nodes, but wait for each other: they take over 1.3 times as long as pairs": (
@@ -531,7 +531,7 @@ LONG = {
     "Which positions of a sequence should each rank have?",
     source="Liu et al., arXiv:2310.01889; Grattafiori et al., arXiv:2407.21783, section 3.3.2",
     claims={
-        "with consecutive pieces the last rank attends almost twice as long as the average, as the formula says": (
+        "with consecutive pieces on P ranks, the busiest spends 2 - 1/P times the mean time on attention, within 5 %": (
             lambda rows: all(
                 abs(busiest / (2 - 1 / ranks) - 1) < 0.05
                 for ranks, busiest in zip(
@@ -541,7 +541,7 @@ LONG = {
                 )
             )
         ),
-        "with zigzag pieces all ranks attend for the same time, within 1 %": lambda rows: (
+        "with zigzag pieces all ranks spend the same time on attention, within 1 %": lambda rows: (
             max(column(rows, "busiest over mean", pieces="zigzag")) < 1.01
         ),
         "with two or more ranks, zigzag pieces are faster than consecutive ones by a quarter or more": lambda rows: all(
@@ -603,8 +603,8 @@ EXCHANGES = {"ring": (6, -4, 0), "gather": (4, -4, 0), "ulysses": (0, 8, -8)}
     ),
 )
 def ways_to_meet(run):
-    """As before, but over 10 Gb Ethernet and with zigzag pieces. The bytes of gradients, the same with every exchange,
-    are not counted.
+    """Ranks share sequences of 512 characters in zigzag pieces, over 10 Gb Ethernet. The bytes of gradients, the same
+    with every exchange, are not counted.
     """
     for ranks in (2, 4, 8):
         for exchange, (constant, over_ranks, over_squares) in EXCHANGES.items():
@@ -635,7 +635,7 @@ def late_mean(done, quantity):
     "What happens if a few experts are popular?",
     source="Lepikhin et al., arXiv:2006.16668; Fedus et al., arXiv:2101.03961",
     claims={
-        "the largest balance loss brings the busiest expert from over 1.6 times an equal share to under 1.6": (
+        "the largest balance loss lowers the busiest expert's load from over 1.6 times an equal share to under 1.6": (
             lambda rows: value(rows, "busiest expert", balance=0.1) < 1.6 < value(rows, "busiest expert", balance=0)
         ),
         "with the largest balance loss, ranks wait less than four fifths as long as without one": lambda rows: (
@@ -670,8 +670,8 @@ def popular_experts(run):
     look=Look("capacity", ("dropped", "waiting"), kind="bar", title="percent of tokens dropped, and of time waited"),
 )
 def room_for_tokens(run):
-    """As before, with a balance loss of 0.01. `capacity` is the most that an expert takes, as a multiple of an equal
-    share of the tokens.
+    """Eight ranks with an expert each train the text model for 60 steps, with a balance loss of 0.01. `capacity` is the
+    most tokens that an expert takes, as a multiple of an equal share.
     """
     for capacity in (1, 1.25, 2, 4):
         done = run(**MIXTURE, balance=0.01, capacity=capacity)

@@ -15,7 +15,9 @@ def most(run, sum: int) -> float:
 
 
 def by_layer(run, latency: int, speed: str) -> str:
-    """Return whether 18 layers sent one by one take longer than one message; `latency` is in microseconds."""
+    """Return whether a step is "faster", "slower" or the "same" if 18 layers are sent one by one instead of in one
+    message. `latency` is in microseconds.
+    """
     where = DEEP | {"latency": 1e-6 * latency, "bandwidth": 1e7 if "ten megabytes" in speed else 1e9}
     ratio = step(run(**BACKWARD, **where)) / step(run(**NONE, **where))
     return "same" if abs(ratio - 1) < 0.05 else "faster" if ratio < 1 else "slower"

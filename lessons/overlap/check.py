@@ -23,7 +23,7 @@ from tracing import COMPUTE
 
 POINTS = {
     "every layer is in one bucket": 1,
-    "never slower than one message in all, or than one per layer": 3,
+    "never slower than one message for everything, or than one per layer": 3,
     "near the best plan where messages are slow": 3,
     "near the best plan where messages are fast": 3,
     "near the best plan where one layer has most of the bytes": 4,
@@ -116,7 +116,7 @@ def fastest(p: StepCosts) -> Plan:
 
 
 def draw_cases(dice: random.Random) -> list[BucketCase]:
-    """Return cases. Their numbers are random, but what decides each case is fixed."""
+    """Return cases with random numbers. Whether latency, bandwidth or one large layer decides a case is fixed."""
 
     def some(layers: int, mean: float, spread: float = 0.2) -> list[float]:
         return [mean * dice.uniform(1 - spread, 1 + spread) for _ in range(layers)]
@@ -173,12 +173,13 @@ def check(solution, seed):
     best, mine = ([case.seconds(one) for case, one in zip(cases, some, strict=True)]
                   for some in ([case.best for case in cases], plans))  # fmt: skip
     beside = [took / min(map(case.seconds, case.naive)) for case, took in zip(cases, mine, strict=True)]
-    told = f"at worst {max(beside):.2f} times as long as the faster of the two; at most {TARGETS['naive']:g} is allowed"
+    told = f"at worst {max(beside):.2f} times as long as the faster of one message for everything and one per layer"
+    told += f"; at most {TARGETS['naive']:g} is allowed"
     order = next(filter(None, map(order_error, plans)), "")
     yield never, max(beside) <= TARGETS["naive"], f"{told}. {order}" if order else told
     for mark, kind in zip(near, ("slow", "fast", "one", "150"), strict=True):
         parts = [took / least for case, took, least in zip(cases, mine, best, strict=True) if case.kind == kind]
-        told = f"{', '.join(f'{part:.3f}' for part in parts)} times the step of the best plan"
+        told = f"{', '.join(f'{part:.3f}' for part in parts)} times the step time of the best plan"
         yield mark, max(parts) <= TARGETS["time"], f"{told}; at most {TARGETS['time']} is allowed"
 
 

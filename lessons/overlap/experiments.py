@@ -56,9 +56,9 @@ BANDWIDTHS = 3e7, 1e8, 3e8, 1e9, 1.7e9, 3e9, 1e10
     look=Look("sum/compute", ("gain",), log="x", title="times as fast as without overlap"),
 )
 def back_propagation(run):
-    """The speed-up by overlap of a step of 18 layers on 4 workers, against the ratio of the all-reduce's time to that
-    of computing, on networks without latency. At most, the shorter of two times can be hidden: that of the all-reduce,
-    or of back-propagation, which is two thirds of computing.
+    """How much faster overlap makes a step of 18 layers on 4 workers, against the time of the all-reduce relative to
+    that of computing, on networks without latency. Overlap can hide at most the shorter of two times: that of the
+    all-reduce, or that of back-propagation, which is two thirds of computing.
     """
     for bandwidth in BANDWIDTHS:
         where = DEEP | {"latency": 0.0, "bandwidth": bandwidth}
@@ -88,7 +88,7 @@ BUCKET = 131_072  # bytes
         "with 20 us of latency, layer by layer takes over 1.3 times as long as no overlap": lambda rows: (
             rows[-1]["by layer"] > 1.3 * rows[-1]["no overlap"]
         ),
-        "layer by layer, every layer pays the latency again": lambda rows: (
+        "latency costs over ten times as much layer by layer as without overlap": lambda rows: (
             rise(rows, "by layer") > 10 * rise(rows, "no overlap")
         ),
         "with latency, buckets are faster than layer by layer and than no overlap": lambda rows: all(
@@ -129,8 +129,8 @@ BUCKETS = {"a layer": 0} | BUCKETS | {"everything": WHOLE}
     "How large should a bucket be?",
     source="Shi et al. (MG-WFBP), INFOCOM 2019; buckets as in PyTorch's DistributedDataParallel",
     claims={
-        "the best bucket is neither the smallest nor the largest": lambda rows: 0 < best(rows) < len(rows) - 1,
-        "up to the best bucket a step only gets faster, and beyond it only slower": (
+        "the best bucket size is neither the smallest nor the largest": lambda rows: 0 < best(rows) < len(rows) - 1,
+        "larger buckets make a step faster up to the best size, and slower beyond it": (
             lambda rows: valley(column(rows, "ms"))
         ),
         "one bucket for everything takes as long as no overlap": lambda rows: (
@@ -165,13 +165,13 @@ def valley(values):
     "How much more does overlap with the next forward pass gain?",
     source="Jayarajan et al. (P3), MLSys 2019; Peng et al. (ByteScheduler), SOSP 2019",
     claims={
-        "first come, first served gains nothing": lambda rows: all(
+        "first come, first served gains nothing over overlap with the backward pass alone": lambda rows: all(
             row["fifo"] > 0.99 * row["backward only"] for row in rows
         ),
         "with early layers first a step takes at least 8 % less time than first come, first served": lambda rows: all(
             row["priority"] < 0.92 * row["fifo"] for row in rows
         ),
-        "with early layers first a step is longer than with a delay of one, but by less than 15 %": lambda rows: all(
+        "with early layers first a step is longer than with a delay of one step, by less than 15 %": lambda rows: all(
             row["delay 1"] < row["priority"] < 1.15 * row["delay 1"] for row in rows
         ),
     },
@@ -208,7 +208,7 @@ SLICES = 64, 128, 256, 512, 1024, 2048, 8192
     claims={
         "whole layers hold up more urgent ones": lambda rows: rows[-1]["ms"] > 1.02 * min(column(rows, "ms")),
         "small slices pay many start-up costs": lambda rows: rows[0]["ms"] > 1.1 * min(column(rows, "ms")),
-        "the best slice is in between": lambda rows: 0 < best(rows) < len(rows) - 1,
+        "the best slice size is in between": lambda rows: 0 < best(rows) < len(rows) - 1,
     },
     look=Look("slice", ("ms",), log="x", title="milliseconds of a step"),
 )
@@ -359,19 +359,19 @@ HIDDEN = "after backward", "during backward", "early layers first"
 
 
 @figure(
-    "How many tokens does a GPU need to hide the sum of a transformer's gradients?",
+    "How many tokens does a GPU need to hide the all-reduce of a transformer's gradients?",
     source="the closed forms of theory/overlap.py; FLOPs per byte: Das et al., arXiv:1602.06709",
     claims={
-        "computing takes longer with more tokens, the sum does not": lambda rows: all(
+        "computing takes longer with more tokens, the all-reduce does not": lambda rows: all(
             math.isclose(row["sum"], rows[0]["sum"]) and math.isclose(row["compute"], row["tokens"] * PER_TOKEN)
             for row in rows
         ),
-        "with 2,048 tokens the sum takes over twice as long as computing, with 32,768 less than a fifth as long": (
+        "with 2,048 tokens the all-reduce takes over twice as long as computing, with 32,768 under a fifth as long": (
             lambda rows: (
                 value(rows, "sum/compute", tokens=2048) > 2 and value(rows, "sum/compute", tokens=32768) < 1 / 5
             )
         ),
-        "with 8,192 tokens or more, a sum during the backward pass adds at most 5 % to the time of computing": (
+        "with 8,192 tokens or more, an all-reduce during the backward pass adds at most 5 % to the time of computing": (
             lambda rows: all(row["during backward"] < 1.05 for row in rows if row["tokens"] >= 8192)
         ),
         "with 2,048 tokens or fewer every way takes over 2.5 times as long as computing alone": lambda rows: all(
@@ -384,8 +384,8 @@ HIDDEN = "after backward", "during backward", "early layers first"
     look=Look("tokens", HIDDEN, log="xy", title="times as long as computing alone"),
 )
 def tokens_per_gpu(run):
-    """A step of data parallelism on 64 H100 at 400 TFLOP/s, each with its own 400-gigabit InfiniBand port, against the
-    tokens on each: 8 billion weights in 32 equal blocks, gradients of two bytes, a ring. All weights belong to dense
+    """A data-parallel step on 64 H100s at 400 TFLOP/s, each with its own 400-gigabit InfiniBand port, against the
+    tokens per GPU: 8 billion weights in 32 equal blocks, gradients of two bytes, a ring. All weights belong to dense
     layers, and attention scores are not counted. Closed forms only; such a model needs sharded states, too.
     """
     for tokens in (1024, 2048, 4096, 8192, 16384, 32768, 65536):
@@ -405,7 +405,7 @@ PER_TOKEN = 6 * TRANSFORMER["blocks"] * TRANSFORMER["parameters"] / H100  # s: t
 
 
 def transformer(tokens, parameters):
-    """Return the costs of a step with this many tokens on a GPU and parameters in a block."""
+    """Return the costs of a step with `tokens` per GPU and `parameters` per block."""
     forward = [2 * tokens * parameters / H100] * TRANSFORMER["blocks"]
     line = overlap.Cost(2 * (MANY_GPUS - 1) * NDR.alpha, share(MANY_GPUS) / NDR.bandwidth)
     return overlap.StepCosts(forward, [2 * f for f in forward], [HALF * parameters] * len(forward), line)
@@ -547,7 +547,7 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
     look=Look("batch of all", ("replicated", "split", "hybrid"), log="xy", title="MB from each worker"),
 )
 def split_or_replicate(run):
-    """MB that each of 64 workers sends in a step for AlexNet's fc7, 4096 x 4096, against the batch of all workers. A
+    """MB that each of 64 workers sends in a step for AlexNet's fc7, 4096 x 4096, against the global batch size. A
     replicated layer sends its gradient, a split one its activations; the hybrid, replicas that are split, sends both.
     Closed forms only; model_parallel.share_model_or_data measures the same on the simulated cluster."""
     for batch in (64, 256, 1024, 4096, 16384, 65536, 262144):

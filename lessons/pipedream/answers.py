@@ -35,7 +35,9 @@ def copies(run, stages: int, weights: str) -> float:
 
 
 def follows(run, weights: str) -> str:
-    """Return the loss whose gradient an update follows."""
+    """Return the weights at which an update is the gradient of the loss: the "newest", one "older" version, the "mixed"
+    versions that its forward pass read, or "nothing" if it is at none of these.
+    """
     tried = {"algorithm": "pipedream", "workers": 4, "learning_rate": 0.1, "batch": 32, "width": 16, "weights": weights}
     far = distance(run, **tried, **EXACT)
     near = [place for place in PLACES if far[place] < 1e-6]
@@ -43,7 +45,7 @@ def follows(run, weights: str) -> str:
 
 
 def worst(run, stages: int) -> str:
-    """Return which weights for the two passes give the highest final loss."""
+    """Return which weights for the two passes give the highest final loss; "level" if all are within 5 %."""
     kinds = {"stash": STASH, "none": NONE, "vertical": VERTICAL}
     losses = {key: loss_after(run, kind, stages) for key, kind in kinds.items()}
     level = max(losses.values()) < 1.05 * min(losses.values())

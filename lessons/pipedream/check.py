@@ -20,7 +20,7 @@ POINTS = {
     "every mini-batch goes all the way and back, and leads to an update": 3,
     "the pipeline is never empty": 4,
     "no gradient is staler than necessary": 2,
-    "each backward reads what its forward read": 5,
+    "each backward pass reads the weights that its forward pass read": 5,
     "it sends no more than it must": 1,
     "it holds no more versions than it must": 2,
     "it also works with fewer mini-batches than stages": 1,
@@ -52,12 +52,12 @@ def check(solution, seed):
         timely = quick and later <= TARGETS["staleness"]
 
         def if_timely(told):  # a stage that does all forwards first has only one version of the weights to read
-            return told if timely else f"judged only when the pipeline is full{' and no gradient too late' * quick}"
+            return told if timely else f"judged only when the pipeline is full{' and no gradient is too stale' * quick}"
 
-        told = f"updates in between {_listed(seen.delays)}"
+        told = f"updates between a forward pass and its own update, {_listed(seen.delays)}"
         yield fresh, timely, told if quick else "judged only when the pipeline is full"
         same = timely and not any(seen.gaps)
-        yield stashed, same, if_timely(f"updates between the two {_listed(seen.gaps)}")
+        yield stashed, same, if_timely(f"updates between the weights of the two passes, {_listed(seen.gaps)}")
         told = f"{sent:.2f} times the bytes of the textbook's pipeline; at most {TARGETS['traffic']:g} is allowed"
         yield frugal, not seen.missing and sent <= TARGETS["traffic"], seen.missing or told
     needed = 4 * sum((stages - stage + 1) * size for stage, size in enumerate(seen.sizes))  # bytes
@@ -68,7 +68,7 @@ def check(solution, seed):
         yield short, not brief.missing, brief.missing or f"{few} mini-batches through {stages} stages"
     asked = f"at most {TARGETS['memory']} is allowed"
     little, told = held.check_limit(needed, TARGETS["memory"], f"{{:.2f}} times the memory that is needed; {asked}")
-    yield lean, same and little, told if same else "judged only when each backward reads what its forward read"
+    yield lean, same and little, told if same else f"judged only when {stashed}"
 
 
 def _listed(counts):
@@ -128,7 +128,7 @@ class ObservedLayers:
             raise SolutionError(f"stage {self.index} computed the forward pass of mini-batch {batch} before its turn.")
         ours, target = self.stage.chunk(batch) if self.stage.first or self.stage.last else (None, None)
         x = ours if self.stage.first else self._sent("F", self.index - 1, batch, x)
-        version = self._version(w, f"the forward of mini-batch {batch}")
+        version = self._version(w, f"the forward pass of mini-batch {batch}")
         y, saved = self.stage.forward(self.versions[version], x, f"F{batch}")
         dy = None
         if self.stage.last:
@@ -139,12 +139,14 @@ class ObservedLayers:
 
     def backward(self, w, dy, batch):
         if batch not in self.flying or batch != min(self.flying):
-            raise SolutionError(f"stage {self.index} went backward with mini-batch {batch} before its turn.")
+            raise SolutionError(f"stage {self.index} computed the backward pass of mini-batch {batch} before its turn.")
         if self.landed:
-            raise SolutionError(f"stage {self.index} went backward with mini-batch {batch} before the last update.")
+            raise SolutionError(
+                f"stage {self.index} computed the backward pass of mini-batch {batch} before reporting its last update."
+            )
         before, saved, ours = self.flying.pop(batch)
         dy = ours if self.stage.last else self._sent("B", self.index + 1, batch, dy)
-        version = self._version(w, f"the backward of mini-batch {batch}")
+        version = self._version(w, f"the backward pass of mini-batch {batch}")
         self.seen.gaps[self.index] = max(self.seen.gaps[self.index], abs(version - before))
         dx, g = self.stage.backward(self.versions[version], saved, dy, f"B{batch}")
         self.landed = g, before
@@ -182,7 +184,7 @@ class ObservedLayers:
         return given
 
     def _version(self, w, where) -> int:
-        """Return which version of the weights `w` is. Raise SolutionError if it is not a version."""
+        """Return the number of the version that `w` equals. Raise SolutionError if it equals none."""
         for version in reversed(range(len(self.versions))):
             if np.array_equal(w, self.versions[version]):
                 return version

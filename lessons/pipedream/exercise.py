@@ -4,10 +4,12 @@ A model is cut into stages. `stage(comm, task, s)` runs on every rank of a simul
 of `comm.size`. The layers are done for you:
 
 - `task.start()` returns the weights of this stage, a NumPy vector; `list(task.steps())` lists all mini-batches.
-- `y = task.forward(w, x, batch)` takes a mini-batch through this stage with the weights w. x is what the previous stage
-sent. The first stage has the data and takes `None`; the last one computes the loss, and its y is `None`.
-- `dx, g = task.backward(w, dy, batch)` takes it back. dy is what the next stage sent back; the last stage takes `None`,
-and on the first dx is `None`. The activations of the forward are kept for you, *the weights are not*.
+- `y = task.forward(w, x, batch)` is the forward pass of a mini-batch through this stage with the weights w. x is what
+  the previous stage sent. The first stage has the data and takes `None`; the last one computes the loss, and its y is
+  `None`.
+- `dx, g = task.backward(w, dy, batch)` is its backward pass. dy is what the next stage sent back; the last stage takes
+  `None`, and on the first one dx is `None`. The activations of the forward pass are kept for you, *the weights are
+  not*.
 - Call `task.report(w)` after each update, `w - s.learning_rate * g`: one update per mini-batch, in order.
 - `comm.send(x, rank)` does not wait; `comm.recv(rank)` waits for the next message from that rank. A stage communicates
   with its neighbours only.
@@ -16,9 +18,9 @@ The stage below is correct but slow: a mini-batch goes all the way and back befo
 works and all others wait. Keep all of them busy, as PipeDream does:
 
 - no stage waits, except while the pipeline fills and while it drains;
-- no gradient is staler than necessary: on stage s of S, at most S-1-s updates come between the forward of a mini-batch
-  and its own update;
-- each backward reads *the same weights* as its forward, although there are newer ones by then;
+- no gradient is staler than necessary: on stage s of S, at most S-1-s updates come between the forward pass of a
+  mini-batch and its own update;
+- each backward pass reads *the same weights* as its forward pass, although there are newer ones by then;
 - nothing is held that will not be read again;
 - and there may be fewer mini-batches than stages.
 

@@ -89,8 +89,8 @@ def clock(run, method):
 
 
 def tail(done, last=60):
-    """Return the mean loss of the last mini-batches; infinite if the run diverged to at least twice the loss of
-    guessing.
+    """Return the mean loss of the last mini-batches; infinite if the run diverged, or ended at twice the loss of
+    guessing or more.
     """
     loss = float(done.losses["loss"][-last:].mean())
     return loss if done.status == "finished" and loss < 2 * GUESSING else float("inf")
@@ -100,7 +100,7 @@ def tail(done, last=60):
     "What is gained if a pipeline is never emptied?",
     source="Pétrowski, Dreyfus & Girault, 1993; Harlap et al., 2018",
     claims={
-        "the whole bubble: eight stages do the work of more than six machines, not of four": lambda rows: (
+        "eight stages that never empty do the work of more than six machines, and GPipe's of about four": lambda rows: (
             value(rows, "speed-up", stages=8, pipeline="never emptied") > 6
             and value(rows, "speed-up", stages=8, pipeline="GPipe") < 4.2
         ),
@@ -115,7 +115,7 @@ def never_empty(run):
     """Digits, 32 layers, 100 mini-batches of 32, momentum, a small rate; the network takes no time.
 
     GPipe cuts each mini-batch into eight micro-batches, and empties before the next. never emptied: 1F1B without a
-    flush, whole mini-batches, an update after each backward, and every pass on the current weights.
+    flush, whole mini-batches, an update after each backward pass, and every pass on the current weights.
     """
     where = DEEP | {"depth": 30, "momentum": 0.9, "learning_rate": 0.001, "steps": 100}
     ways = {"GPipe": SYNCHRONOUS | {"chunks": 8}, "never emptied": NONE}
@@ -140,13 +140,13 @@ NETS = {"smooth": RESIDUAL, "ReLU": PLAIN}
 
 
 @figure(
-    "At which weights is an update a gradient?",
-    source="Harlap et al., 2018, section 3.4, on which weights a mini-batch meets; the measurement is ours",
+    "At which weights is an update the gradient of the loss?",
+    source="Harlap et al., 2018, section 3.4, on which weights a mini-batch reads; the measurement is ours",
     claims={
         "without a stash, an update is not the gradient at any of the three weights": lambda rows: all(
             value(rows, place, weights="none") > 0.02 for place in PLACES
         ),
-        "with a stash, an update is the gradient at the weights it met, of a different age on each stage": (
+        "with a stash, an update is the gradient at the weights of its forward pass": (
             lambda rows: value(rows, PLACES[0], weights="stash") < 1e-6
         ),
         "with vertical sync, an update is the gradient at one older version of the model": lambda rows: (
@@ -159,8 +159,8 @@ NETS = {"smooth": RESIDUAL, "ReLU": PLAIN}
 def whose_gradient(run):
     """Digits, eight dense layers with ReLU in four stages, without momentum; the mean of mini-batches 24 to 27.
 
-    How far an update is from the gradient of its mini-batch at three places, as a multiple of that gradient's length:
-    at the weights that its forward met on its way, at the version that the first stage read, and at the newest.
+    How far an update is from the gradient of its mini-batch at three sets of weights, as a multiple of that gradient's
+    length: those that its forward pass read on each stage, the version that the first stage read, and the newest.
     """
     for weights, how in {"none": NONE, "stash": STASH, "vertical sync": VERTICAL}.items():
         far = distance(run, **how, workers=4, batch=32, **PLAIN, **EXACT)
@@ -197,10 +197,10 @@ STALE = {
         "vertical sync, the tidiest, is the worst: every stage is as stale as the first": lambda rows: (
             max(rows, key=lambda row: row["loss"])["weights"] == "vertical sync"
         ),
-        "in this smooth net stashing the forward pass's weights sometimes helps, sometimes hurts": lambda rows: (
+        "in this smooth net, stashing changes the loss on eight stages by less than a factor of two": lambda rows: (
             0.5 < ratio(rows, "loss", weights=("none", "stash"), stages=8) < 2
         ),
-        "prediction recovers part of what is lost, and usually most of it": lambda rows: (
+        "on eight stages, prediction recovers part of what stale weights lose": lambda rows: (
             _lost(rows, "SpecTrain", 8) < _lost(rows, "stash", 8)
         ),
     },
@@ -216,9 +216,9 @@ STALE = {
 def stale_weights(run):
     """Digits, 16 layers (residual, tanh), 300 mini-batches, momentum 0.9, the same rate for all.
 
-    Stage s of S meets every mini-batch S-1-s updates before its gradient is applied; with vertical sync all stages are
-    S-1 updates behind. SpecTrain predicts the weights at the end of the mini-batch; with `own`, a stage predicts those
-    at its own backward pass.
+    On stage s of S, S-1-s updates lie between a mini-batch's forward pass and its own update; with vertical sync all
+    stages are S-1 updates behind. SpecTrain predicts the weights at the end of the mini-batch; with `own`, a stage
+    predicts those at its own backward pass.
     """
     synchronous = {n: loss_after(run, SYNCHRONOUS | {"chunks": 1}, n) for n in (2, 4, 8)}
     for weights, how in STALE.items():
@@ -258,8 +258,8 @@ TUNED = {  # on how many stages weights are computed, how, and the steps to try
     look=Look("weights", ("loss",), "momentum", kind="bar", title="loss of the last 30 mini-batches"),
 )
 def tidiest_at_best(run):
-    """Digits, eight layers (residual, tanh) in eight stages, 300 mini-batches, each at its own best rate, for each
-    momentum. The weights are computed on one machine.
+    """Digits, eight layers (residual, tanh) in eight stages, 300 mini-batches. Each method has its own best rate for
+    each momentum. The weights are computed on one machine.
     """
     for weights, (stages, how, steps) in TUNED.items():
         train = partial(_train, run, stages, {"steps": 300, **how})
@@ -301,10 +301,10 @@ def _train(run, stages, how, momentum, rate):
 def where_stashing_matters(run):
     """Digits, 300 mini-batches, without momentum, eight dense layers of 64 (ReLU) or 16 residual ones of 32 (smooth).
 
-    A ReLU that was on when the input went forward may be off at the newest weights, and a plain net multiplies the
-    error by every layer's weights on the way back: the products of old activations and new weights are not the gradient
-    of anything. off: how far they are from the gradient at the weights that the forward met, as a multiple of its
-    length. Where a bar is missing, training diverged.
+    A ReLU that was active in the forward pass may be inactive at the newest weights, and a plain net multiplies the
+    error by every layer's weights in the backward pass: the products of old activations and new weights are not the
+    gradient of anything. off: how far they are from the gradient at the weights that the forward pass read, as a
+    multiple of its length. Where a bar is missing, training diverged.
     """
     where = {"batch": 32, "momentum": 0.0, "steps": 300, **EXACT}
     for net, layers in NETS.items():
@@ -389,7 +389,7 @@ def what_a_stage_holds(run):
         "with twice as many mini-batches in flight, PipeMare hides a latency as long as a forward pass": lambda rows: (
             _speed(rows, "PipeMare", 1) > 0.95 > 0.7 > _speed(rows, "PipeDream", 1)
         ),
-        "2BW is PipeDream here: updating less often makes it no faster": lambda rows: all(
+        "2BW is as fast as PipeDream here: updating less often saves no time": lambda rows: all(
             abs(row["2BW"] / row["PipeDream"] - 1) < 0.04 for row in rows
         ),
     },
@@ -448,7 +448,7 @@ def _faster(rows, **where):
 
 
 @figure(
-    "Which method learns first?",
+    "Which method is the first to reach a loss of 0.5?",
     source="Harlap et al., 2018; Chen, Yang & Cheng, 2018; Narayanan et al., 2021; the comparison is ours",
     claims={
         "at a small rate all methods need about the same number of mini-batches, but stashing is ahead of GPipe": (
@@ -504,7 +504,7 @@ def who_learns_first(run):
     "What should each of three machines hold?",
     source="Harlap et al., 2018, section 3.2: the partitioner, and plans such as 2-1-1 for VGG-16",
     claims={
-        "a straight pipeline is as slow as its slowest stage, on any network": lambda rows: (
+        "a pipeline of three stages waits for the slowest: it is under 1.5 times as fast as one machine": lambda rows: (
             max(column(rows, "1-1-1")) < 1.5
         ),
         "giving the slowest stage two machines is fastest if the network is slow": lambda rows: all(

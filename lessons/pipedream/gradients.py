@@ -1,4 +1,4 @@
-"""Find at which weights an update of PipeDream is the gradient."""
+"""Measure how far a PipeDream update is from its mini-batch's gradient at three versions of the weights."""
 
 import numpy as np
 
@@ -7,16 +7,16 @@ from experiments.specification.experiment import Experiment
 from lessons.seeds import Seeded
 from workloads.batches import Batches
 
-PLACES = "the weights it met", "one older version", "the newest version"
+PLACES = "the weights of its forward pass", "one older version", "the newest version"
 
 
 def distance(run: Seeded, batches=range(24, 28), **values) -> dict[str, float]:
     """Return the distance of updates from their mini-batch's gradient at each of PLACES, as a fraction of that
     gradient's length.
 
-    `values` are those of an experiment with pipedream, without momentum. Mini-batch b met version b-(S-1-s) of stage s.
-    Version b-(S-1) is the newest that all stages had when it started, and version b is the newest before its update. A
-    stage's weights after v updates are the final weights of a run of v steps.
+    `values` are those of an experiment with pipedream, without momentum. The forward pass of mini-batch b reads version
+    b-(S-1-s) on stage s. Version b-(S-1) is the newest that all stages had when it started, and version b is the newest
+    before its update. A stage's weights after v updates are the final weights of a run of v steps.
     """
     workload = check(Experiment.of(values | {"seed": run.seed}))
     stages, rate = values["workers"], values["learning_rate"]

@@ -37,13 +37,16 @@ def edge(run, stages: int) -> float:
 
 
 def follows(run, stages: int, reads: str) -> str:
-    """Return the loss whose gradient one mini-batch's update follows, for what each pass reads."""
+    """Return the weights at which one mini-batch's update is the gradient of the loss, as `_gradient_of` names them.
+
+    `reads` says which weights each pass reads.
+    """
     how = {"hops": 0} if reads.startswith("Each") else {"stash": "very weights" in reads}
     return _gradient_of(experiments.distances(run, stages, 10, **how))
 
 
 def other(run, order: str) -> str:
-    """Return the loss whose gradient an update follows, for other orders on four stages."""
+    """Return the weights at which an update is the gradient of the loss, for other orders on four stages."""
     how = {"hops": 0} if order.startswith("Each") else {"hops": 1, "stash": "went forward on" in order}
     return _gradient_of(experiments.distances(run, 4, 10, **how))
 

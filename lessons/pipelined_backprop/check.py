@@ -9,9 +9,9 @@ from lessons.grading.grader import SolutionError
 from lessons.pipelined_backprop.exercise import TARGETS
 
 POINTS = {
-    "stages that wait, and one alone, are SGD": 2,
+    "stages that wait, and a single stage, train like SGD": 2,
     "with a stash, each stage is as late as the order requires": 5,
-    "without one, errors go back through the newest weights": 5,
+    "without a stash, errors go back through the newest weights": 5,
     "it is right while the pipeline fills, too": 3,
     "each stage has its own rate": 2,
 }
@@ -30,7 +30,7 @@ class Chain(NamedTuple):
 
     @property
     def description(self) -> str:
-        order = {0: "waits", 1: "1F1B", 2: "1993"}[self.hops]
+        order = {0: "stages wait", 1: "1F1B", 2: "the order of 1993"}[self.hops]
         kept = "with" if self.stash else "without"
         return f"{len(self.w)} stages, {len(self.xs)} mini-batches, {order}, {kept} a stash"
 

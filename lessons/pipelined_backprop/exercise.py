@@ -7,13 +7,13 @@ made one update for every mini-batch.
 
 In the pipeline nobody waits:
 
-- on stage s, `hops * (S-1-s)` updates lie between the forward of a mini-batch and its own update, once the pipeline has
-  filled. Two hops are the order of 1993, one is 1F1B; with none each mini-batch comes back before the next starts.
-  While the pipeline fills there are fewer: no stage is late by more updates than it has made.
-- the forward of a stage reads its newest weight at that time. With `stash` its backward reads the same weight again;
-without it, the newest weight at the time of the backward.
-- the gradient of w[s] is the error at the output of stage s times the input that stage s had on the way there. The
-  error at the output of the last stage is y - 1.
+- on stage s, `hops * (S-1-s)` updates lie between the forward pass of a mini-batch and its own update, once the
+  pipeline has filled. Two hops are the order of 1993, one is 1F1B; with none each mini-batch comes back before the next
+  starts. While the pipeline fills there are fewer: no stage is late by more updates than it has made.
+- the forward pass of a stage reads its newest weight at that time. With `stash`, its backward pass reads the same
+  weight again; without it, the newest weight at the time of the backward pass.
+- the gradient of w[s] is the error at the output of stage s times the input of stage s in the forward pass. The error
+  at the output of the last stage is y - 1.
 - the rate of a stage is `rate`; if `divided`, it is `rate` over (the delay of a full pipeline on this stage, plus one).
 
 The function below waits: it goes all the way and back with each mini-batch. That is right for no hops, and for one

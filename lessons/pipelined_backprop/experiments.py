@@ -61,7 +61,7 @@ WAYS = {
         "with one mini-batch at a time, eight machines are no faster than one": lambda rows: (
             max(column(rows, "speed-up", order="waits")) < 1.1
         ),
-        "if nobody waits, two, four and eight machines do the work of at least 1.7, 3.2 and 5": lambda rows: (
+        "if no stage waits, two, four and eight machines do the work of at least 1.7, 3.2 and 5": lambda rows: (
             _speed(rows, "never waits", 2) > 1.7
             and _speed(rows, "never waits", 4) > 3.2
             and _speed(rows, "never waits", 8) > 5
@@ -128,7 +128,7 @@ TRIED = {
 
 
 @figure(
-    "What does a deeper pipeline learn, at each rate?",
+    "How well does a deeper pipeline learn at each rate?",
     source="Chen et al., 2012; the depths and the rates are ours",
     claims={
         "at the smallest rate that all depths were given, all reach the same loss, within 6 %": lambda rows: all(
@@ -218,24 +218,25 @@ def _rate(rows, momentum, delay):
     return value(rows, "largest rate", momentum=momentum, delay=delay)
 
 
-PLACES = "the weights it met", "the newest weights"
+PLACES = "the weights of its forward pass", "the newest weights"
 PLAIN = {"model": "mlp", "hidden": ",".join(["48"] * 7), "activation": "tanh"}  # eight layers
 
 
 @figure(
-    "At which weights is an update a gradient?",
+    "At which weights is an update the gradient of the loss?",
     source="Pétrowski, Dreyfus & Girault, 1993, for the order; the measurement is ours",
     claims={
-        "with one stage an update is the gradient at the weights it met": lambda rows: (
+        "with one stage an update is the gradient at the weights of its forward pass": lambda rows: (
             max(value(rows, place, stages=1) for place in PLACES) < 1e-4
         ),
-        "with more stages an update is the gradient neither at the weights it met nor at the newest": lambda rows: all(
-            row[place] > 0.01 for row in rows if row["stages"] > 1 for place in PLACES
+        "with more stages, an update is neither the gradient at the weights of its forward pass nor at the newest": (
+            lambda rows: all(row[place] > 0.01 for row in rows if row["stages"] > 1 for place in PLACES)
         ),
-        "an update is less than a third as far from the gradient at the weights it met as from that at the newest": (
+        "an update is less than a third as far from the gradient at the weights of its forward pass as from that at "
+        "the newest weights": (
             lambda rows: all(3 * row[PLACES[0]] < row[PLACES[1]] for row in rows if row["stages"] > 1)
         ),
-        "the deeper the pipeline, the farther an update is from the gradient at the weights it met": (
+        "the deeper the pipeline, the farther an update is from the gradient at the weights of its forward pass": (
             lambda rows: is_rising(column(rows, PLACES[0]))
         ),
         "an update is over half a gradient's length away from the gradient at the newest weights": lambda rows: all(
@@ -312,10 +313,10 @@ def remedies(run):
     """The network of eight layers, in eight stages, 120 mini-batches; each remedy at its own best rate, with each
     momentum.
 
-    one rate: Chen's pipeline. half as late: 1F1B without a stash; it is PipeDream with a stash, and SpecTrain if
-    predicted. a rate each: PipeMare's order; the rate of a stage is divided by its delay or, if only at first, is
-    undivided again after 60 updates. one machine: at its own best rate and momentum. Rates are a factor of two apart; a
-    remedy with few of them, such as SpecTrain with four, was given those around its best one.
+    one rate: Chen's pipeline. half as late: 1F1B without a stash; with a stash it is PipeDream, with prediction
+    SpecTrain. a rate each: PipeMare's order of passes, where the rate of each stage is divided by its delay; `at first`
+    does so only for the first 60 updates. one machine: at its own best rate and momentum. Rates are a factor of two
+    apart; a remedy with few of them, such as SpecTrain with four, was given those around its best one.
     """
     alone = min(row["loss"] for row in at_best(lambda m, rate: loss_in_slots(run, 1, rate, momentum=m), TRIED[1]))
     for remedy, (how, steps) in REMEDIES.items():

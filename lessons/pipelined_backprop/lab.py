@@ -45,7 +45,7 @@ DIVIDED = Assignment(
     turn={"rescale": (0, 10_000_000), "learning_rate": (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4)},
     note=("held_out_loss",),
     claims={
-        "the lowest loss is lower with a rate for each stage than with one rate, and needs at least twice the rate": (
+        "a rate for each stage reaches a lower loss than one rate does, and its best rate is at least twice as large": (
             lambda rows: (
                 _least(rows, 10_000_000)["held_out_loss"] < 0.9 * _least(rows, 0)["held_out_loss"]
                 and _least(rows, 10_000_000)["learning_rate"] >= 2 * _least(rows, 0)["learning_rate"]

@@ -7,7 +7,7 @@ Stage s goes forward with mini-batch b after update b - hops (S-1-s) of its own,
     g_s: activations at met_s, errors through w_s(b)
 
 Two hops give the order of Pétrowski and Chen, one hop 1F1B, none SGD. With vertical sync every stage reads the version
-that the first one met. Weights are the pipeline's, up to rounding.
+that the first one read. The weights equal the pipeline's, up to rounding.
 """
 
 from collections import deque
@@ -35,9 +35,9 @@ def updates(
 ) -> Iterator[Update]:  # fmt: skip
     """Yield the updates of a pipeline with this many stages.
 
-    `rate` is one rate for all stages, or a sequence with one for each. With a `stash` both passes read the weights that
-    the forward met. `vertical`: all stages are as late as the first. `divided`: the rate of a stage is divided by its
-    delay plus one.
+    `rate` is one rate for all stages, or a sequence with one for each. With a `stash`, the backward pass reads the same
+    weights as the forward pass. `vertical`: all stages are as late as the first. `divided`: the rate of a stage is
+    divided by its delay plus one.
     """
     parts = workload.split(stages)
     places = [slice(part.offset, part.offset + part.parameters) for part in parts]

@@ -60,7 +60,7 @@ def held(run, schedule: str, stages: int, chunks: int) -> float:
 
 
 def again(run, stages: int, chunks: int) -> float:
-    """Return by what percentage recomputing the forward before each backward lengthens a mini-batch."""
+    """Return by what percentage recomputing the forward pass before each backward pass lengthens a mini-batch."""
     once, twice = (simulate(lists(name, stages, chunks), COSTS).makespan for name in ("gpipe", "gpipe_early"))
     return 100 * (twice / once - 1)
 
@@ -73,7 +73,7 @@ def latency(run, takes: str) -> str:
 
 
 def split(run, half: str) -> str:
-    """Return what remains of the bubble of 1F1B if its backwards are split."""
+    """Return what remains of the bubble of 1F1B if its backward passes are split."""
     late = {"as long as the other": 1.0, "two fifths as long as the other": 0.4, "hardly any time": 0.01}[half]
     costs = {"F": 1.0, "I": 1.0, "W": late, "B": 1.0 + late}
     whole, halves = (sum(simulate(lists(name, 4, 8), costs).idle) for name in ("1f1b", "zb_h1"))

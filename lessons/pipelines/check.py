@@ -17,10 +17,10 @@ from theory.schedule_timing import simulate
 from theory.schedules import lists as lists_of
 
 POINTS = {
-    "trained with it, a model learns what it learns on one machine": 3,
+    "a model trained with it learns what it learns on one machine": 3,
     "stages are idle no longer than GPipe's": 3,
     "no stage holds more micro-batches than there are stages": 4,
-    "with backward passes split in two, they are idle for a third of that": 4,
+    "with backward passes split in two, stages are idle for a third of GPipe's idle time": 4,
     "it also works with fewer micro-batches than stages": 1,
 }
 COSTS = {"F": 1, "B": 2, "I": 1, "W": 1}
@@ -84,9 +84,7 @@ def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
         check_lists(lists)
         simulate(lists, COSTS)
     except ValueError as error:
-        raise SolutionError(
-            f"{chunks} micro-batches on {stages} stages, 2F0 being the F0 of stage 2: {error}"
-        ) from None
+        raise SolutionError(f"{chunks} micro-batches on {stages} stages (2F0 is the F0 of stage 2): {error}") from None
     return lists
 
 

@@ -3,10 +3,10 @@
 A model is cut into stages of equal work, and a mini-batch into micro-batches. `schedule(stage, stages, chunks)` returns
 what one stage does with its micro-batches, a list of ops in order:
 
-- `"F3"`: forward of micro-batch 3. It takes time 1, and can begin when stage - 1 has done its F3.
-- `"B3"`: its backward. It takes 2, and can begin when stage + 1 has done its B3, or its I3.
-- `"I3"` and `"W3"`: the backward in two halves, each of which takes 1. I3 is the gradient of the inputs, for which
-stage - 1 waits. W3 is that of the weights, for which no stage waits; it can run at any later time.
+- `"F3"`: the forward pass of micro-batch 3. It takes time 1, and can begin when stage - 1 has done its F3.
+- `"B3"`: its backward pass. It takes 2, and can begin when stage + 1 has done its B3, or its I3.
+- `"I3"` and `"W3"`: the backward pass in two halves, each of which takes 1. I3 is the gradient of the inputs, for which
+  stage - 1 waits. W3 is that of the weights, for which no stage waits; it can run at any later time.
 
 Times are not in the list: a stage does one op after the other, each as soon as it can. Stages and micro-batches are
 numbered from 0. When every stage is done, all update their weights, so the order changes neither what the model learns
@@ -18,7 +18,7 @@ once. Find a better one:
 
 - no stage ever holds more micro-batches than there are stages, however many follow;
 - and stages are idle no longer than GPipe's;
-- then, in no more memory, split the backward, until they are idle for a third of that;
+- then, in no more memory, split the backward passes, until stages are idle for a third of that;
 - there may be fewer micro-batches than stages.
 
 Begin with four stages and squared paper. NumPy and the standard library may be imported.

@@ -8,8 +8,8 @@ from lessons.sandblaster.experiments import BOWL, DIGITS, LBFGS, loss_after, por
 
 
 def pass_time(run, slowed: int) -> float:
-    """Return when all 64 portions are done, in s, if a portion takes seven of the workers 1 s, and the eighth `slowed`
-    s.
+    """Return the seconds until all 64 portions are done, if seven workers need 1 s for a portion, and the eighth needs
+    `slowed` s.
     """
     queue, seconds = WorkQueue(64, every=1, backups=False), [1] * 7 + [slowed]
     busy = [(0, worker) for worker in range(len(seconds))]  # when each is free
@@ -25,7 +25,9 @@ def pass_time(run, slowed: int) -> float:
 
 
 def price(run, portions: str, workers: str) -> str:
-    """Return how a pass of eight workers changes if backups are started near its end."""
+    """Return what backups near the end of a pass change for eight workers: it gets "longer" or "shorter", or only more
+    "work" is done, or "nothing" changes.
+    """
     values = {
         **LBFGS, "workers": 8, "portion": 23 if "small" in portions else 180, "every": 1, "memory": 0, "steps": 2,
         "hidden": "128,128", "network": "ideal", "evaluations": 2, "slow": "8:30" if "thirty" in workers else "",
@@ -43,7 +45,7 @@ def fewer(run, workers: int, hands_in: str) -> float:
 
 
 def lost(run, every: int, at: int) -> float:
-    """Return how many portions of a worker become pending again if it is lost at this portion."""
+    """Return how many portions of a worker become pending again if it is lost during its portion number `at`."""
     queue = WorkQueue(64, every=every)
     for _ in range(at - 1):
         queue.assign(0)

@@ -19,11 +19,11 @@ from lessons.sandblaster.exercise import TARGETS
 
 COORDINATOR = 0
 POINTS = {
-    "every step is taken with every portion, once": 4,
+    "every step sums every portion exactly once": 4,
     "a slow worker holds nobody up": 4,
     "a lost worker does not stop it": 3,
     "few portions are computed twice": 2,
-    "w is sent to a worker once in a step": 2,
+    "w is sent to a worker at most once per step": 2,
 }
 NETWORK = "1e-6:1e11:0"  # latency in s and bytes/s: messages take no time compared with a portion
 STEPS = 6
@@ -64,7 +64,7 @@ def check(solution, seed):
         fast, told = _compared(probe, textbook)
         yield quick, not absent and fast, OTHERWISE if absent else told
         work = probe.computed / (STEPS * portions)
-        told = f"{work:.2f} times as many portions computed as there are; at most {TARGETS['work']} is allowed"
+        told = f"{work:.2f} times as many portions were computed as there are; at most {TARGETS['work']} is allowed"
         if not fast:  # a solution that makes no copies at all would pass
             told = SLOW
         yield frugal, not absent and fast and work <= TARGETS["work"], OTHERWISE if absent else told
@@ -128,9 +128,9 @@ def _textbook(comm, task, s, portions):
 class Handing:
     """A proxy between a coordinator and its workers, and the workers themselves.
 
-    `absent` names the first step that was reported without all of its portions. `wrong` names the first that had all
-    portions, but is not their sum. Each is "" if there is none. `computed` counts portions, `fetched` counts how often
-    w was sent to a worker in a step, and `seconds` is when the last step was taken.
+    `absent` names the first step that was reported without all of its portions. `wrong` names the first step that had
+    all portions, but was not taken with their sum. Each is "" if there is none. `computed` counts portions, `fetched`
+    counts how often w was sent to a worker in a step, and `seconds` is when the last step was taken.
     """
 
     def __init__(self, workers: int, portions: int):
@@ -177,15 +177,15 @@ class Handing:
 
     def send(self, message, dst, tag=0):
         if not 1 <= dst <= self.workers:
-            raise SolutionError(f"the coordinator sent something to rank {dst}; workers are ranks 1 to {self.workers}.")
+            raise SolutionError(f"the coordinator sent a message to rank {dst}; workers are ranks 1 to {self.workers}.")
         if message is None:
             self.comm.send(None, dst, tag)
             return
         new, portion = message if isinstance(message, tuple) and len(message) == 2 else (None, message)
         if not (isinstance(portion, int) and 0 <= portion < self.portions):
             raise SolutionError(
-                f"the coordinator sent {_shown(message)} to a worker; expected (w, portion), portion or None, with a "
-                f"whole number from 0 to {self.portions - 1} as the portion."
+                f"the coordinator sent {_shown(message)} to a worker; expected (w, portion), portion or None, where "
+                f"portion is an integer from 0 to {self.portions - 1}."
             )
         if new is None:
             if self.at[dst] < 0:

@@ -18,7 +18,7 @@ slow, all wait for it; if one is lost, the step never ends. Make it better:
 - when all portions have been handed out, a free worker may be given one that another has not finished yet. The first
   gradient that arrives counts. The other one may arrive when the next step has begun: it was taken at an older w;
 - a worker may be lost. `comm.recv_any()` then returns `(its rank, None)`, once. Others compute its unfinished portion,
-and nothing more is sent to it;
+  and nothing more is sent to it;
 - w is sent to a worker at most once in a step;
 - at the end all remaining workers go home, including those that are still computing.
 

@@ -10,7 +10,7 @@ LBFGS = {"algorithm": "sandblaster", "learning_rate": 1.0}
 
 
 def portions_computed(done):
-    """Return how many portions were computed, including those computed in vain."""
+    """Return how many portions were computed, including copies whose gradient was not used."""
     label = list(done.trace.labels).index("portion")
     return int((done.trace.spans["label"] == label).sum())
 
@@ -19,7 +19,7 @@ def portions_computed(done):
     "How should a batch be split if one worker is slow?",
     source="Dean et al., NIPS 2012, section 4.2",
     claims={
-        "with one equal share each, all wait for the slow worker": lambda rows: all(
+        "if each worker has one equal share, all wait for the slow worker": lambda rows: all(
             ratio(rows, "milliseconds", slowed=(times, 1), shares="one each") > 0.7 * times for times in (3, 30)
         ),
         "with one slow worker, small portions save more than a third of the time of one equal share each": (
@@ -113,8 +113,9 @@ def size_of_a_portion(run):
     """Digits, 8 workers, one of which takes `slowed` times as long, and portions of 180 images, an equal share, down to
     6; the time of one pass over all images, on a network that takes no time.
 
-    However few images a portion has, its gradient is as long as the model, and has to be summed. A worker whose portion
-    another finishes first still completes it, and is late for the next pass, so copies of large portions cost time.
+    However few images a portion has, its gradient is as long as the model, and has to be summed. If another worker
+    finishes a copy of a portion first, its worker still completes it and is late for the next pass, so copies of large
+    portions cost time.
     """
     for slowed in (1, 30):
         for images in SIZES:
@@ -137,8 +138,8 @@ def size_of_a_portion(run):
         "Downpour's bytes hardly depend on the number of workers": lambda rows: (
             max(column(rows, "megabytes", method="Downpour")) < 1.15 * min(column(rows, "megabytes", method="Downpour"))
         ),
-        "Sandblaster's bytes grow with the workers, if each hands in its sum every 16 portions": lambda rows: is_rising(
-            column(rows, "megabytes", method="Sandblaster, every 16")
+        "if each worker hands in its sum every 16 portions, Sandblaster's bytes grow with the number of workers": (
+            lambda rows: is_rising(column(rows, "megabytes", method="Sandblaster, every 16"))
         ),
         "with 4 workers Sandblaster's bytes are less than a tenth of Downpour's": lambda rows: (
             ratio(rows, "megabytes", method=("Downpour", "Sandblaster, every 16"), workers=4) > 10
@@ -173,10 +174,10 @@ def bytes_of_a_pass(run):
 
 
 @figure(
-    "How much work is lost with a worker?",
+    "How much work is lost if a worker is lost?",
     source="Dean et al., NIPS 2012, section 4.2",
     claims={
-        "the run continues, and ends at the same model up to rounding": lambda rows: all(
+        "the run continues, and ends with the same model up to rounding": lambda rows: all(
             row["status"] == "finished" and row["difference"] < 1e-5 for row in rows
         ),
         "what the worker had not handed in is recomputed, and nothing else": lambda rows: all(
@@ -231,7 +232,7 @@ def what_is_lost(run):
         "a memory of ten steps ends at a lower loss than one of three": lambda rows: (
             value(rows, "f after 40 steps", memory=10) < value(rows, "f after 40 steps", memory=3)
         ),
-        "with a memory the line search needs over 20 % fewer passes than without": lambda rows: (
+        "with a memory of past steps, the same number of steps needs over 20 % fewer passes": lambda rows: (
             max(column(rows, "passes")[1:]) < 0.8 * rows[0]["passes"]
         ),
         "each step remembered takes about four more commands from the coordinator": lambda rows: (
@@ -284,9 +285,7 @@ def _after(done, passes_per_step, wanted):
 
 
 def _batch_passes(done):
-    """Return the passes before each evaluation of a Sandblaster run: one at the start, then those that each step
-    needed.
-    """
+    """Return the number of passes over the data before each evaluation of a Sandblaster run, (evaluations,)."""
     label = list(done.trace.labels).index("portion")
     began = np.sort(done.trace.spans["start"][done.trace.spans["label"] == label])
     per_pass = done.experiment.workers * 4  # portions, by default
@@ -294,7 +293,7 @@ def _batch_passes(done):
 
 
 @figure(
-    "Which descends faster, many small steps or few large ones?",
+    "Do many small steps or few large ones descend faster?",
     source="Dean et al., NIPS 2012; Liu & Nocedal, 1989; Bottou & Bousquet, NIPS 2007",
     claims={
         "on digits SGD is ahead throughout": lambda rows: all(
@@ -306,7 +305,7 @@ def _batch_passes(done):
         "on the bowl noise stops SGD: after 64 passes L-BFGS has less than a tenth of its loss": lambda rows: (
             value(rows, "L-BFGS", problem="bowl", passes=64) < value(rows, "SGD", problem="bowl", passes=64) / 10
         ),
-        "the steps of L-BFGS without its memory are behind L-BFGS and SGD from 8 to 32 passes": lambda rows: all(
+        "from 8 to 32 passes, L-BFGS without memory (steepest descent) is behind L-BFGS and SGD": lambda rows: all(
             row["steepest descent"] > max(row["L-BFGS"], row["SGD"]) for row in rows if row["passes"] in (8, 16, 32)
         ),
     },
@@ -316,9 +315,9 @@ def per_pass(run):
     """Held-out loss on digits, and loss above the optimum on a narrow noisy bowl, after a number of passes over the
     data.
 
-    SGD takes 90 steps of 16 images in a pass over digits; L-BFGS takes one on all images, or fewer where the line
-    search rejects a step. Digits do not need the exact optimum of the training loss, and the many small steps win. On
-    the bowl precision counts, and they win only at first. SGD's rate is 0.3 throughout.
+    SGD takes 90 steps of 16 images in a pass over digits; L-BFGS takes one on all images, or none where the line search
+    rejects a step. Digits do not need the exact optimum of the training loss, and the many small steps win. On the bowl
+    precision counts, and they win only at first. SGD's rate is 0.3 throughout.
     """
     problems = {"digits": (*DIGITS, IMAGES), "bowl": (*BOWL, 1024)}
     for problem, (data, small, samples) in problems.items():
@@ -356,7 +355,7 @@ WAYS = {  # algorithm, rates to try by number of workers, other settings
 
 
 def to_a_half(run, method, workers):
-    """Return the seconds until the held-out loss is 0.5, at the better of the rates."""
+    """Return the seconds until the held-out loss is 0.5, at the best of the method's rates."""
     algorithm, rates, more = WAYS[method]
     values, servers = {"algorithm": algorithm, **more, "steps": 800 // workers + 28, "shards": 4}, 4
     if method == "SGD":
@@ -393,11 +392,12 @@ def few_and_many(run):
     """Digits, seconds until the held-out loss is 0.5; mini-batches of 16 images, each method at the better of two
     rates, Sandblaster at 1.
 
-    Many machines are 200 replicas for Downpour and 2,000 for Sandblaster in the paper. Here they are 64 for both, a
+    In the paper, many machines means 200 replicas for Downpour and 2,000 for Sandblaster. Here there are 64 for both, a
     gradient takes 300 times as long as its FLOPs would, and the network is fast. This figure does not settle which of
     them is fastest with many machines: in the paper it is Downpour with Adagrad, here it depends on the seed. Downpour
     gains less from many replicas than in the paper: 64 times 16 images are most of this data set, and 63 gradients of
-    other replicas arrive in between. Sandblaster gains as long as there are images left to split.
+    other replicas arrive between a replica's fetch and its push. Sandblaster gains as long as there are images left to
+    split.
     """
     return [
         {"method": method, "workers": workers, "seconds": to_a_half(run, method, workers)}

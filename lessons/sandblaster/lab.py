@@ -20,10 +20,10 @@ PORTIONS = Assignment(
     turn={"backups": (False, True), "portion": SIZES},
     note=("seconds", "samples"),
     claims={
-        "without copies portions of 23 take less than a quarter of the time of equal shares": lambda rows: (
+        "without copies, portions of 23 images take less than a quarter of the time of equal shares": lambda rows: (
             ratio(rows, "seconds", backups=False, portion=(180, 23)) > 4
         ),
-        "with copies each size takes less time than without": lambda rows: all(
+        "portions of any size take less time with copies than without": lambda rows: all(
             value(rows, "seconds", backups=True, portion=size) < value(rows, "seconds", backups=False, portion=size)
             for size in SIZES
         ),
@@ -81,6 +81,6 @@ CARELESS = Assignment(
 
 
 def _again(rows, size):
-    """Return the samples that copies add, as a fraction of all."""
+    """Return the samples that copies add, as a fraction of those computed without copies."""
     alone, copied = (value(rows, "samples", backups=backups, portion=size) for backups in (False, True))
     return copied / alone - 1

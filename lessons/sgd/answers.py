@@ -40,7 +40,7 @@ def _floor(rate: float) -> float:
 
 
 def guess(run, scale: str) -> float:
-    """Return the factor by which the loss falls from 1,000 steps to 16,000 at rates c / t, if the curvature is 1."""
+    """Return the factor by which the loss falls from step 1,000 to step 16,000 at curvature 1 and rate `scale` / t."""
     square, losses = 1.0, []
     for t in range(1, 16_001):
         rate = SHARES[scale] / t
@@ -50,8 +50,8 @@ def guess(run, scale: str) -> float:
 
 
 def averaged(run, times: str, ships: str) -> str:
-    """Return whether a rate four or twenty times as large gives the shipped model the "same" loss, "some" more, or
-    "more" than ten times as much.
+    """Return how the loss of the shipped model changes if the rate is four or twenty times as large: it stays the
+    "same", rises to "some" multiple below ten, or to "more".
     """
     values = {"algorithm": "polyak", "after": 500} if "mean" in ships else {"algorithm": "sgd"}
     low, high = (
@@ -62,7 +62,7 @@ def averaged(run, times: str, ships: str) -> str:
 
 
 def valley(run, narrower: int, rule: str) -> float:
-    """Return how many times as many steps a valley `narrower` times as narrow takes as one of condition 100."""
+    """Return how many steps a valley of condition 100 * `narrower` takes, relative to one of condition 100."""
 
     def steps(condition: float) -> float:
         root = condition if rule == "SGD" else condition**0.5
@@ -72,7 +72,7 @@ def valley(run, narrower: int, rule: str) -> float:
 
 
 def turned(run, rule: str) -> str:
-    """Return whether a rule needs the "same" number of steps once the valley is turned, "some" more, or "many" more."""
+    """Return whether a rule needs the "same" number of steps in a rotated valley, "some" more, or "many" more."""
     dice = np.random.default_rng(run.seed)
     start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
     along, across = (

@@ -13,7 +13,7 @@ from lessons.sgd.exercise import TARGETS
 POINTS = {
     "down valleys it needs hardly more gradients than heavy ball": 4,
     "in noise it ships as good a model as averaged SGD": 4,
-    "from far away, too": 3,
+    "in noise it does as well from a start far away": 3,
     "it remembers few vectors": 2,
 }
 LOWER = 1e-6  # of the loss at the start
@@ -39,9 +39,10 @@ def check(solution, seed):
             valley = Bowl(unguessable(dice), condition)
             needed = steps.until(valley, PATIENCE * valley.heavy_ball())
             worst, there = max(worst, needed / valley.heavy_ball()), max(there, steps.arrived / valley.heavy_ball())
-        told = f"{worst:.2f} times as many" if worst < inf else f"more than {PATIENCE} times as many, or never"
+        told = f"{worst:.2f}" if worst < inf else f"never, or more than {PATIENCE}"
+        told += " times as many gradients as heavy ball"
         if there <= TARGETS["valley"] < worst:
-            told += f" for the model you ship (the weights at which you take gradients need {there:.2f} times as many)"
+            told += f" for the model you ship ({there:.2f} times as many for the weights at which you take gradients)"
         yield down, worst <= TARGETS["valley"], f"{told}; at most {TARGETS['valley']} is allowed"
         settled = False  # in noise, which requires a mean of models, and so memory
         for mark, far in ((noisy, 1), (distant, FAR)):
@@ -53,7 +54,7 @@ def check(solution, seed):
     few = steps.vectors <= TARGETS["memory"] + NUMBERS / steps.least
     told = f"{steps.vectors:.2f} vectors, numbers included; at most {TARGETS['memory']} and {NUMBERS} numbers"
     little, grown = held.check_limit(
-        1000, GROWTH, f"the solution's process grew by {{:.0f}} kB; at most {GROWTH} are allowed"
+        1000, GROWTH, f"the solution's process grew by {{:.0f}} kB; at most {GROWTH} kB is allowed"
     )
     if not settled:
         yield lean, False, steps.hidden or OTHERWISE
@@ -117,8 +118,8 @@ class Steps:
     """The solution's step, called in two processes alternately, and sometimes repeated in a third.
 
     The third process has seen few of the earlier steps. It repeats some steps, chosen at random, and those whose model
-    is judged. `hidden` says where its result differed, or is "". Steps also records the largest memory, and when the
-    weights arrived in the last valley.
+    is judged. `hidden` says where its result differed, or is "". Steps also records the largest memory, and how many
+    gradients the weights needed in the last valley.
     """
 
     def __init__(self, turns, third, dice: random.Random):

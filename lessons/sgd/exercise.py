@@ -10,15 +10,16 @@ and the `memory` that its last call returned, an empty list in the first call. I
 The step below is SGD, and ships its current weights. It does not get far in a narrow valley, and does not settle in
 noise. Write one step, with one set of constants, for all of these:
 
-- valleys without noise: the loss of what you ship should fall to a millionth, in hardly more gradients than heavy ball
-  needs with the best rate and momentum for that valley;
+- valleys without noise: the loss of what you ship should fall to a millionth of its initial value, in hardly more
+  gradients than heavy ball needs with the best rate and momentum for that valley;
 - noise: after 1,000 noisy gradients the loss of what you ship should be hardly above that of averaged SGD, which has a
   rate of 1 and ships the mean of its models after the 300th; whether training begins near the optimum or a thousand
   times as far away;
 - memory: at most three vectors as long as `w`, and up to twenty numbers.
 
 All losses are quadratics in 60 to 100 weights. Their curvatures lie between 0.01 and 1, and the largest is 1. Valleys
-without noise have a condition number from 75 to 100. All are rotated at random: no weight is a direction of the valley.
+without noise have a condition number from 75 to 100. All are rotated at random: no axis of a valley is parallel to a
+coordinate.
 You are not told where the optimum is, nor how much noise there is.
 
 Everything that you need later must be in `memory`: two processes take turns calling your function, and share no

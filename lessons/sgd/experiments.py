@@ -20,23 +20,23 @@ PASSES = 1, 2, 4, 8, 16
     "What is a step along the whole gradient worth?",
     source="Bottou & Bousquet, NIPS 2007; Bottou, Curtis & Nocedal, 2018",
     claims={
-        "after two passes, batches of 16 have a lower loss than whole gradients after sixteen": lambda rows: (
+        "after two passes, batches of 16 have a lower loss than the full batch after sixteen": lambda rows: (
             value(rows, "loss", batch=16, passes=2) < value(rows, "loss", batch=IMAGES, passes=16)
         ),
-        "up to eight passes batches of 16 and of 128 have a lower loss than whole gradients": lambda rows: all(
+        "up to eight passes, batches of 16 and of 128 have a lower loss than the full batch": lambda rows: all(
             value(rows, "loss", batch=batch, passes=passes) < value(rows, "loss", batch=IMAGES, passes=passes)
             for passes in PASSES[:4]
             for batch in (16, 128)
         ),
-        "of the rates tried, the middle one is best for each batch": lambda rows: all(
+        "for each batch size, the middle of the three rates tried is best": lambda rows: all(
             row["rate"] == BATCHES[row["batch"]][1] for row in rows
         ),
     },
     look=Look("passes", ("loss",), "batch", log="xy", title="held-out loss"),
 )
 def one_step_or_many(run):
-    """Digits; held-out loss after a number of passes over the images. Each batch has the best of three rates, a factor
-    of four apart; the last one, of 1,437 images, is the whole data set, and takes one step per pass."""
+    """Digits; held-out loss after a number of passes over the images. Each batch size has the best of three rates, a
+    factor of four apart. The largest batch, of 1,437 images, is the whole data set: it takes one step per pass."""
     for batch, rates in BATCHES.items():
         tried = {
             rate: run(
@@ -75,8 +75,8 @@ EDGES = {"heavy ball": lambda mu: 2 * (1 + mu), "Nesterov": lambda mu: 2 * (1 + 
     look=Look("momentum", ("rate",), "method", theory=("theory",), title="largest stable rate at curvature 1"),
 )
 def longest_step(run):
-    """A bowl without noise whose largest curvature is 1. The rate at which the loss no longer falls in 400 steps, by
-    bisection; the grey lines are 2 (1 + momentum), and the same divided by 1 + 2 momentum."""
+    """A bowl without noise whose largest curvature is 1: the rate above which the loss does not fall in 400 steps, by
+    bisection. The grey lines are 2 (1 + momentum), and the same divided by 1 + 2 momentum."""
     for method, edge in EDGES.items():
         algorithm = {"heavy ball": "momentum", "Nesterov": "nesterov"}[method]
         for mu in MOMENTA:
@@ -129,7 +129,7 @@ COURSES = {"1": (1.0, 0.0), "0.1": (0.1, 0.0), "0.01": (0.01, 0.0), FALLS: (1.0,
 
 
 @figure(
-    "Where does a constant rate end?",
+    "At what loss does a constant rate settle?",
     source="Robbins & Monro, 1951; Bottou, Curtis & Nocedal, 2018",
     claims={
         "of the constant rates, first the largest has the lowest loss, then the middle one, then the smallest": (
@@ -149,7 +149,7 @@ COURSES = {"1": (1.0, 0.0), "0.1": (0.1, 0.0), "0.01": (0.01, 0.0), FALLS: (1.0,
     look=Look("steps", ("loss",), "rate", theory=("theory",), log="xy", title="loss above the optimum"),
 )
 def where_it_stalls(run):
-    """A noisy bowl of 400 coordinates, one sample a step; curvatures from 1 to a tenth."""
+    """A noisy bowl of 400 coordinates, one sample per step; curvatures from 1 to a tenth."""
     for name, (rate, decay) in COURSES.items():
         done = run(
             algorithm="polyak", average="exponential", weight=1, after=0, decay=decay, learning_rate=rate, steps=STEPS,
@@ -181,13 +181,14 @@ HALF = 1250  # of 2,500 steps
     "What if the curvature is not what you thought?",
     source="Polyak & Juditsky, 1992; Nemirovski, Juditsky, Lan & Shapiro, 2009",
     claims={
-        "the losses of the mean at any two guesses differ by less than a quarter": lambda rows: (
+        "the losses of the mean model at any two guesses differ by less than a quarter": lambda rows: (
             max(column(rows, "mean")) < 1.25 * min(column(rows, "mean"))
         ),
-        "at a guess of a half, 1 / t is about as good as the mean": lambda rows: (
+        "at a guess of a half, the 1 / t rate is about as good as the mean model": lambda rows: (
             0.75 < value(rows, "1 / t", guess=0.5) / value(rows, "mean", guess=0.5) < 1.2
         ),
-        "a guess of an eighth ends at over eight times the loss of a guess of a half, a guess of four at over three": (
+        "at the 1 / t rate, a guess of an eighth ends at over eight times the loss of a guess of a half, and a guess "
+        "of four at over three times": (
             lambda rows: ratio(rows, "1 / t", guess=(0.125, 0.5)) > 8 and ratio(rows, "1 / t", guess=(4, 0.5)) > 3
         ),
         "every loss agrees with theory within a third": lambda rows: all(
@@ -199,9 +200,9 @@ HALF = 1250  # of 2,500 steps
     ),
 )
 def wrong_curvature(run):
-    """The noisy bowl, 2,500 steps. One rate falls as guess / t, divided by the smallest curvature; theory recommends a
-    guess slightly above a half. The other curve is the mean of the second half's models, at a constant rate of a
-    quarter of the guess. No rate is above 1.
+    """The noisy bowl, 2,500 steps. `1 / t`: the last model if the rate is guess / t, divided by the smallest curvature;
+    theory recommends a guess slightly above a half. `mean`: the mean of the models of the second half, at a constant
+    rate of a quarter of the guess. No rate is above 1.
     """
     for guess in GUESSES:
 
@@ -231,7 +232,7 @@ def tame(guess, t):
 
 
 def mean_of(rate, models):
-    """Return the loss above the optimum of the mean of this many consecutive models, once settled."""
+    """Return the expected loss above the optimum of the mean of `models` consecutive models, once SGD is stationary."""
     left = 1 - rate * CURVATURES  # correlation of a model with the next
     variance = rate * CURVATURES * NOISY["noise"] ** 2 / (2 - rate * CURVATURES)
     mean = variance / models * ((1 + left) / (1 - left) - 2 * left * (1 - left**models) / (models * (1 - left) ** 2))
@@ -256,7 +257,7 @@ def mean_of(rate, models):
         "the loss of the mean hardly depends on the rate": lambda rows: (
             max(column(rows, "loss", ships="mean")) < 1.2 * min(column(rows, "loss", ships="mean"))
         ),
-        "the mean's loss agrees within a third with theory, the sum of curvatures over 2T for T models": (
+        "the loss of the mean is within a third of the theory's: the sum of the curvatures over 2T, for T models": (
             lambda rows: all(abs(row["loss"] / row["theory"] - 1) < 1 / 3 for row in rows if row["ships"] == "mean")
         ),
         "the loss of an exponential average lies between that of the mean and that of the last model": lambda rows: all(
@@ -356,51 +357,54 @@ NARROW = "adam, condition 10,000"
     "What if the valley does not run along a coordinate?",
     source="Duchi, Hazan & Singer, 2011",
     claims={
-        "SGD and heavy ball take the same steps however the valley lies": lambda rows: all(
-            abs(row["along a coordinate"] - row["turned"]) <= 1 for row in rows if row["rule"] in ("sgd", "momentum")
+        "rotating the valley changes the number of steps of SGD and heavy ball by at most one": lambda rows: all(
+            abs(row["along a coordinate"] - row["rotated"]) <= 1 for row in rows if row["rule"] in ("sgd", "momentum")
         ),
-        "along a coordinate AdaGrad is the fastest by far; turned it takes over ten times the steps": lambda rows: (
-            3 * value(rows, "along a coordinate", rule="adagrad") < min(column(rows, "turned"))
-            and value(rows, "turned", rule="adagrad") > 10 * value(rows, "along a coordinate", rule="adagrad")
+        "along a coordinate AdaGrad is the fastest by far; in the rotated valley it takes over ten times the steps": (
+            lambda rows: (
+                3 * value(rows, "along a coordinate", rule="adagrad") < min(column(rows, "rotated"))
+                and value(rows, "rotated", rule="adagrad") > 10 * value(rows, "along a coordinate", rule="adagrad")
+            )
         ),
-        "turned, heavy ball is twice as fast as either adaptive rule": lambda rows: all(
-            ratio(rows, "turned", rule=(rule, "momentum")) > 2 for rule in ADAPTIVE
+        "in the rotated valley, heavy ball is over twice as fast as either adaptive rule": lambda rows: all(
+            ratio(rows, "rotated", rule=(rule, "momentum")) > 2 for rule in ADAPTIVE
         ),
-        "turned, Adam takes as many steps as along a coordinate, within a third": (
+        "in the rotated valley, Adam takes as many steps as along a coordinate, within a third": (
             lambda rows: 2 / 3 < _lost(rows, "adam") < 4 / 3
         ),
-        "turning a valley of condition 10,000 more than triples Adam's steps": lambda rows: _lost(rows, NARROW) > 3,
+        "rotating a valley of condition 10,000 more than triples Adam's steps": lambda rows: _lost(rows, NARROW) > 3,
     },
-    look=Look("rule", ("along a coordinate", "turned"), kind="bar", title="steps until the loss is a millionth"),
+    look=Look(
+        "rule", ("along a coordinate", "rotated"), kind="bar", title="steps until the loss has fallen a millionfold"
+    ),
 )
 def turned_valley(run):
-    """A bowl of condition 100 without noise, from a random start; its axes are the coordinates, or they are turned by a
-    random rotation. SGD and heavy ball have the rates that are best in theory; AdaGrad and Adam
-    have the best of five rates, a factor of four or six apart. The last bars are Adam's in a valley of condition
-    10,000."""
+    """A bowl of condition 100 without noise, from a random start; its axes are the coordinates, or are rotated at
+    random. SGD and heavy ball have the rates that are best in theory; AdaGrad and Adam have the best of five rates, a
+    factor of four or six apart. The last bars are Adam's in a valley of condition 10,000."""
     dice = np.random.default_rng(run.seed)
     start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
     for rule, rates in TURNED.items():
         row = {"rule": rule}
-        for name, axes in (("along a coordinate", np.eye(20)), ("turned", rotation)):
+        for name, axes in (("along a coordinate", np.eye(20)), ("rotated", rotation)):
             tried = {rate: steps_down(run, rule, rate, start, axes) for rate in rates}
             row[name] = min(tried.values())
             if rule == "adam":
                 interior(tried)  # AdaGrad is hardly affected: however large its rate, the first steps divide it away
         yield row
     row = {"rule": NARROW}
-    for name, axes, rates in (("along a coordinate", np.eye(20), (0.3,)), ("turned", rotation, (0.3, 1.8, 10.8))):
+    for name, axes, rates in (("along a coordinate", np.eye(20), (0.3,)), ("rotated", rotation, (0.3, 1.8, 10.8))):
         row[name] = min(steps_down(run, "adam", rate, start, axes, 10_000, 2000) for rate in rates)
     yield row
 
 
 def _lost(rows, rule):
-    """Return how many steps a rule takes in the turned valley, relative to one along a coordinate."""
-    return value(rows, "turned", rule=rule) / value(rows, "along a coordinate", rule=rule)
+    """Return how many steps a rule takes in the rotated valley, relative to one along a coordinate."""
+    return value(rows, "rotated", rule=rule) / value(rows, "along a coordinate", rule=rule)
 
 
 def steps_down(run, rule, rate, start, rotation, condition=CONDITION, most=MOST):
-    """Return how many steps a rule takes until the loss is a millionth; infinite if it takes more than `most`."""
+    """Return how many steps a rule takes until the loss has fallen a millionfold; infinite if more than `most`."""
     worker = algorithms.find(rule).worker
 
     def play(comm, task, s):

@@ -14,7 +14,7 @@ EDGE = Assignment(
             value(rows, "held_out_loss", learning_rate=2.1) > 1000
             and value(rows, "held_out_loss", learning_rate=1.9) < 1e-2
         ),
-        "below the edge a larger rate gets farther": lambda rows: (
+        "below the edge, a larger rate ends at a lower loss": lambda rows: (
             ratio(rows, "held_out_loss", learning_rate=(1, 0.5)) < 1 / 100
         ),
     },
@@ -52,7 +52,7 @@ PASSES = Assignment(
     turn={"batch": (16, 1437), "learning_rate": (0.2, 0.4, 0.8)},
     note=("held_out_loss", "updates"),
     claims={
-        "at every rate batches of 16 end at under a quarter of the loss of whole gradients": lambda rows: all(
+        "at every rate, batches of 16 end at under a quarter of the loss of the full batch": lambda rows: all(
             ratio(rows, "held_out_loss", batch=(1437, 16), learning_rate=rate) > 4 for rate in (0.2, 0.4, 0.8)
         ),
     },

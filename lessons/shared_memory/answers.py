@@ -33,14 +33,14 @@ def notice(run, kind: str) -> str:
 
 
 def descent(run, lost: int) -> float:
-    """Return how many samples the same descent needs if `lost` percent of the additions are lost, relative to none
-    lost.
+    """Return how many samples the same descent needs if `lost` percent of the additions are lost, relative to losing
+    none.
     """
     return 1 / (1 - lost / 100)
 
 
 def gathered(run, features: int, gathered: int) -> float:
-    """Return the coordinates written for a sample with eight features, if this many samples are gathered."""
+    """Return the coordinates written per sample with eight features, if `gathered` samples share a write."""
     return features * (1 - (1 - 8 / features) ** gathered) / gathered
 
 

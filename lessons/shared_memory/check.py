@@ -1,7 +1,7 @@
-"""Judge the thread of this chapter's exercise by observing the memory: who read what when, and which writes were lost.
+"""Judge the thread of this chapter's exercise by observing its reads and writes, and counting lost additions.
 
-Threads see each other's work only in the memory: messages carry nothing, and the rows are drawn when grading begins,
-because a thread that knew them could work out what the others do.
+Threads see each other's work only in the shared vector: messages carry nothing, and the rows are drawn when grading
+begins, because a thread that knew them could work out what the others do.
 """
 
 import random
@@ -17,7 +17,7 @@ from lessons.shared_memory.exercise import TARGETS, thread
 from workloads import sparse
 
 POINTS = {
-    "each gradient goes into w": 3,
+    "each gradient is added to w": 3,
     "few additions are lost": 4,
     "few coordinates are written": 3,
     "the objective matches that of one thread": 4,
@@ -90,7 +90,7 @@ class Watched:
         """Return a message about a thread that did not add its gradients, one per sample; "" if all did."""
         for rank, taken in sorted(self.gradients.items()):
             if taken < samples:
-                return f"thread {rank} took the gradients of {taken} of its {samples} samples"
+                return f"thread {rank} computed the gradients of {taken} of its {samples} samples"
             wanted = -rate * self.asked[rank]
             if not np.allclose(self.added[rank], wanted, atol=1e-6):
                 v = int(np.abs(self.added[rank] - wanted).argmax())
@@ -145,7 +145,7 @@ class WatchedVector:
     def write(self, values, where=None):
         place = places(where)
         if np.isnan(self._known[place]).any():
-            raise SolutionError("a coordinate was written that this thread has never read.")
+            raise SolutionError("a thread wrote a coordinate that it has never read.")
         self.inner.add(np.zeros_like(values), where)  # takes the time of a write
         memory, seen = self.inner.vector, self._seen
         seen.written += len(values)
@@ -175,7 +175,7 @@ class WatchedSamples:
     def gradient(self, w):
         seen = self._seen
         if seen.gradients[self._rank] >= seen.steps[self._rank]:
-            raise SolutionError(f"thread {self._rank} took two gradients in step {seen.steps[self._rank] - 1}.")
+            raise SolutionError(f"thread {self._rank} computed two gradients in step {seen.steps[self._rank] - 1}.")
         loss, g = self._task.gradient(w)
         seen.gradients[self._rank] += 1
         seen.asked[self._rank] += g

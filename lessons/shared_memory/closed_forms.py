@@ -1,10 +1,12 @@
 """Closed forms for threads that share a vector: how often samples collide, what is lost, and when a lock saturates.
 
-In samples with k of d features, feature v occurs with probability p_v. A step takes T on average, and its time is
-exponential, so that meanwhile the others write n times with probability (1 - q) q^n, with mean N - 1:
+In samples with k of d features, feature v occurs with probability p = p_v. Each of N threads takes T per step on
+average, and the time is exponential, so during a step of one thread the others write n times with probability
+(1 - q) q^n, with mean N - 1:
 
-    conflict    1 - 1 / (1 + (N - 1) p)      the chance that n others, each with chance p, have written a coordinate
-    lost        (N - 1) p r / T              two times from load to store, r each, that overlap
+    conflict    1 - 1 / (1 + (N - 1) p)      the chance that any of these n writes covers coordinate v
+    lost        (N - 1) p r / T              the fraction of additions lost because two periods from load to store,
+                                             r each, overlap
 
 A core stores in order, so r grows with the number of cache lines that a sample touches up to that of v.
 """
@@ -49,7 +51,7 @@ class SparseRows:
         return (threads - 1) * float(p**2 @ window / p.sum()) / step
 
     def coordinates_written(self, rows: int) -> float:
-        """Return the coordinates written per row if `rows` rows are accumulated before a write."""
+        """Return the number of coordinates written per row if `rows` rows are accumulated before each write."""
         return float((1 - (1 - self.present) ** rows).sum() / rows)
 
     @property

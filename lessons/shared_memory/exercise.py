@@ -15,7 +15,7 @@ weights, which starts at zero.
   messages carry nothing. Nothing has to be returned or reported: the model is what is in the memory when all threads
   are done.
 
-The thread below works on its own. With several threads its result is badly wrong. It is graded on
+The thread below is correct if it runs alone. With several threads its result is badly wrong. Yours is graded on
 
 - whether each gradient is added to w: for each thread, the sum of its additions (what it writes minus what it last read
   there) should be minus the learning rate times the sum of all its gradients;

@@ -16,8 +16,8 @@ ROWS = {"workload": "sparse", "nonzeros": 8, "evaluations": 2, "epochs": 1, "ste
 
 
 def shares(done):
-    """Return {"conflicts": the fraction of written coordinates that another thread wrote after the read, "lost": the
-    fraction whose write overwrote another thread's addition}.
+    """Return two fractions of the coordinates written: "conflicts", which another thread wrote between the read and the
+    write, and "lost", whose write overwrote another thread's addition.
     """
     return {name: float(done.measurements(name)["value"].mean()) for name in ("conflicts", "lost")}
 
@@ -235,7 +235,7 @@ def lost_additions(run):
     `descent` is how far all threads together descend, relative to one thread on the same number of samples. Lost
     additions do not mislead: they are steps not taken, like a smaller rate at the full price.
 
-    How much is lost depends on the simulator: real threads lose whole cache lines, and between a twentieth of this and
+    How much is lost depends on the simulator: real threads lose whole cache lines, and lose between a twentieth and
     four times as much. In any case, more threads lose more.
     """
     bowl = {"workload": "quadratic", "dimension": 1000, "condition": 1, "points": 512, "precision": "float64"}

@@ -21,7 +21,7 @@ FAST = "1e-5:1e12:0"  # latency in s and bytes/s: vectors take no time, like sho
 POINTS = {
     "every gradient is applied as it arrives": 2,
     "no worker is answered before the bound allows it": 3,
-    "no worker waits longer than that": 3,
+    "no worker waits longer than the bound requires": 3,
     "it sends no more than it must": 1,
     "it holds few vectors at once": 2,
     "a crashed worker does not stop it": 2,
@@ -49,7 +49,7 @@ def check(solution, seed):
         with held.measure(attempt):
             done = attempt.run(attempt.server_program(probe, trainer), beside=textbook, **values)
         wrong = probe.miscounted or probe.misstepped
-        told = f"{probe.counted} of {workers * steps} gradients, each by itself"
+        told = f"{probe.counted} of {workers * steps} gradients, each in an update of its own"
         yield counts, not wrong and probe.counted == workers * steps, wrong or told
         yield bounded, not probe.misled, probe.misled or f"{probe.answers} answers, with a bound of {bound}"
         uncounted, right = probe.miscounted or probe.misled, not (wrong or probe.misled)
@@ -126,7 +126,8 @@ class BoundProbe:
         patient = next((rank for rank in self.waiting if self.ahead(rank) <= self.bound), None)
         if patient and not self.kept:
             self.kept = (
-                f"rank {patient}, {self.ahead(patient)} ahead of the slowest, was kept waiting for the next message"
+                f"rank {patient}, {self.ahead(patient)} gradients ahead of the slowest, was not answered before the "
+                f"server received the next message; the bound is {self.bound}"
             )
         rank, g = self.comm.recv_any(tag)
         if g is None:
@@ -149,7 +150,8 @@ class BoundProbe:
                 self.misled = f"rank {dst} was answered without having sent a gradient"
             elif self.ahead(dst) > self.bound:
                 self.misled = (
-                    f"rank {dst}, {self.ahead(dst)} ahead of the slowest, was answered; the bound is {self.bound}"
+                    f"rank {dst}, {self.ahead(dst)} gradients ahead of the slowest, was answered; "
+                    f"the bound is {self.bound}"
                 )
             elif not _close(x, self.now()):
                 self.misled = f"rank {dst} was not answered with the newest parameters"
@@ -162,9 +164,7 @@ class BoundProbe:
         if w.shape != self.w.shape:
             raise SolutionError(f"the server reported something of shape {w.shape}; expected w.")
         if len(self.new) != 1:
-            self.miscounted = self.miscounted or (
-                f"update {self.counted} was made of {len(self.new)} gradients; expected 1"
-            )
+            self.miscounted = self.miscounted or (f"update {self.counted} used {len(self.new)} gradients; expected 1")
         elif not self.misstepped and not _close(w, self.now()):
             self.misstepped = f"update {self.counted} is not w - learning_rate / workers * gradient"
         self.counted += len(self.new)

@@ -20,9 +20,9 @@ def mean_course(seed: int, workers: int, rate: float, jitter: str, updates: int,
     """Return the server's w before and after each update, (updates + 1,), on f(w) = w^2 / 2 from 1, averaged over
     clusters.
 
-    Each cluster has its own random times, and each seed has different clusters. Each worker has more steps to take than
-    the updates need, so that nobody is missing before the end. The figure and the quiz request the same results: each
-    is computed once, and is read-only.
+    Each cluster has its own random times, and each seed has different clusters. Every worker may take as many steps as
+    there are updates, so that none stops before the end. The figure and the quiz request the same results: each is
+    computed once, and is read-only.
     """
     bowl = quadratic.build(quadratic.Settings(dimension=1, points=workers), np.float64)
     s = asgd.Settings(learning_rate=rate)

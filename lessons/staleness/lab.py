@@ -22,7 +22,7 @@ HOW_OLD = Assignment(
     LATE,
     turn={"workers": (2, 4, 8, 16)},
     note=("staleness_mean",),
-    claims={"a gradient is N - 1 updates old, within a twentieth": lambda rows: all(
+    claims={"a gradient is N - 1 updates old on average, within a twentieth": lambda rows: all(
         abs(row["staleness_mean"] / (row["workers"] - 1) - 1) < 0.05 for row in rows
     )},
 )  # fmt: skip
@@ -31,7 +31,7 @@ WHATEVER = Assignment(
     turn={"jitter": ("none", "cloud", "exponential"), "slow": ("", "3:10")},
     note=("staleness_mean",),
     claims={
-        "among 8 workers a gradient is 7 updates old, within a twentieth, whichever worker is slow": lambda rows: all(
+        "with 8 workers a gradient is 7 updates old on average, within a twentieth, in every case": lambda rows: all(
             abs(row["staleness_mean"] / 7 - 1) < 0.05 for row in rows
         ),
     },
@@ -42,7 +42,7 @@ BOUNDED = Assignment(
     turn={"jitter": ("none", "exponential"), "bound": (0, 1, 4, 16)},
     note=("seconds", "held_out_loss"),
     claims={
-        "waiting at every step takes at least a third longer than hardly waiting, under both laws": lambda rows: all(
+        "with a bound of 0, training takes at least a third longer than with 16, under both laws": lambda rows: all(
             ratio(rows, "seconds", jitter=law, bound=(0, 16)) > 1.33 for law in ("none", "exponential")
         ),
     },

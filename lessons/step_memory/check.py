@@ -20,7 +20,7 @@ from tracing import COMPUTE
 POINTS = {
     "every layer is in one segment": 1,
     "nothing is repeated if everything fits": 2,
-    "it fits": 3,
+    "its plans fit into the limit": 3,
     "it fits where few plans do": 3,
     "near the best plan of layers that are alike": 3,
     "near the best plan where some layers keep much and take little time": 4,
@@ -103,7 +103,7 @@ def least_peak(layers: tuple[ChainLayer, ...]) -> int:
 
 
 def draw_cases(dice: random.Random) -> list[ChainCase]:
-    """Return cases. Their numbers are random, but what decides each case is fixed."""
+    """Return cases with random numbers. What makes the layers and the limit of each kind special is fixed."""
 
     def alike(count: int, entered: int, kept: int, forward: int) -> tuple[ChainLayer, ...]:
         return (ChainLayer(entered, kept, forward),) * count
@@ -163,12 +163,12 @@ def check(solution, seed):
             peaks.append(case.peak(parse_plan(attempt.call("plan", *case.arguments()), len(case.layers))))
     done = len(peaks) == len(few)  # an error of the solution ends its attempt, and is reported
     lean = done and max(peaks) <= TARGETS["memory"]
-    yield tight, lean, told(max(peaks), TARGETS["memory"]) if done else "it failed there"
+    yield tight, lean, told(max(peaks), TARGETS["memory"]) if done else "the solution failed on such a model"
     for mark, kind in zip(near, ("alike", "some", "90"), strict=True):
         chosen = [(case, one) for case, one in zip(cases, plans, strict=True) if case.kind == kind]
         parts = [case.seconds(one) / case.seconds(case.best) for case, one in chosen]
         held = all(case.peak(one) <= OVER for case, one in chosen)
-        words = f"{', '.join(f'{part:.4f}' for part in parts)} times the step of the best plan that fits"
+        words = f"{', '.join(f'{part:.4f}' for part in parts)} times the step time of the best plan that fits"
         words += f"; at most {TARGETS['time']} is allowed"
         yield mark, held and max(parts) <= TARGETS["time"], words if held else UNFIT
 

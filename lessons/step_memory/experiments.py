@@ -32,7 +32,7 @@ def peaks(done):
     "What does a training step hold in memory?",
     source="Rajbhandari et al., SC 2020, section 3",
     claims={
-        "weights, gradient and moments are 16 bytes for each weight, whatever the batch": lambda rows: all(
+        "weights, gradient and moments take 16 bytes for each weight, whatever the batch": lambda rows: all(
             abs((row["weights"] + row["gradient"] + row["moments"]) / row["16 d"] - 1) < 0.01 for row in rows
         ),
         "four times the batch holds four times the activations": lambda rows: all(
@@ -87,7 +87,7 @@ BATCHES = 1, 4, 16, 64
     look=Look("context", ("activations", "scores"), log="x", title="kB for each token"),
 )
 def longer_sequences(run):
-    """A block of attention and one of MLP, of width 64 and with 4 heads, and always 512 tokens in a mini-batch.
+    """One attention block and one MLP block of width 64, with 4 heads, and always 512 tokens in a mini-batch.
 
     `scores` are the attention weights of each token, 4 bytes for each head and each position of its sequence.
     """
@@ -129,7 +129,7 @@ def square_root(run):
     """Transformers of 4, 8, 32 and 128 layers. Computed again: n layers are cut into sqrt(n) segments, and only the
     input of each segment is kept.
 
-    `ms`: of a step, on a processor of 200 GFLOP/s.
+    `ms`: the time of a step, on a processor of 200 GFLOP/s.
     """
     for layers in (4, 8, 32, 128):
         kept, again = (run(**{**SMALL, "depth": layers - 2, "recompute_activations": how}) for how in ("none", "full"))
@@ -204,8 +204,8 @@ def how_many_segments(run):
     ),
 )
 def what_16_bits_save(run):
-    """Two hidden layers of this width learn digits by Adam, with 256 images in a step, in mixed precision and in
-    float32.
+    """Adam trains a network with two hidden layers of this width on digits, with 256 images in a step, in mixed
+    precision and in float32.
 
     `states` are weights, with the copy in 16 bits, gradient and moments.
     """
@@ -253,7 +253,7 @@ STORED = {
     look=Look("rate", ("loss",), "weights", log="xy", title="training loss after 300 steps"),
 )
 def short_weights(run):
-    """Digits, 64 hidden units, 300 steps of Adam with 64 images each. Layers compute in bf16, except for float32."""
+    """Digits, 64 hidden units, 300 steps of Adam with 64 images each. Layers compute in bf16, except in `float32`."""
     for rate in RATES:
         for weights, precision in STORED.items():
             done = run(
@@ -350,10 +350,10 @@ def excess(rows, name, exponent=0):
     look=Look("again", ("GB",), "attention", kind="bar", title="GB of activations on a GPU"),
 )
 def scores_or_layers(run):
-    """GPT-3 with 175 billion weights by the planner's formulas: sequences of 2,048 tokens on 64 A100s, eight tensor-
-    parallel ranks in each of eight stages.
+    """GPT-3 with 175 billion weights by the planner's formulas: sequences of 2,048 tokens on 64 A100s, with eight
+    tensor-parallel ranks in each of eight stages.
 
-    With fused attention, scores are never stored. `tokens/s`: of a GPU.
+    With fused attention, scores are never stored. `tokens/s`: tokens per second and GPU.
     """
     for attention, kernel in (("scores in memory", UNFUSED), ("fused", FLASH3)):
         for again, recompute in (("nothing", KEEP), ("scores", SELECTIVE), ("layers", WHOLE)):

@@ -35,7 +35,7 @@ def slow(workers, many=0, times=3):
         "the more machines there are, the smaller the share of their time that is used": lambda rows: all(
             is_falling(column(rows, "used", cluster=cluster)) for cluster in CLOUDS
         ),
-        "the model learned is bit-identical on all three clusters": lambda rows: all(
+        "the loss is bit-identical on all three clusters": lambda rows: all(
             len({row["loss"] for row in rows if row["workers"] == workers}) == 1 for workers in SIZES
         ),
     },
@@ -76,7 +76,7 @@ def _step(run, workers, backups, steps, jitter):
         "the mean step takes as long as theory predicts for the slowest of N, within a tenth": lambda rows: all(
             abs(row["step"] / row["theory"] - 1) < 0.1 for row in rows
         ),
-        "under every law, more workers make a longer step": lambda rows: all(
+        "under every law, more workers make a step longer": lambda rows: all(
             is_rising(column(rows, "step", law=law)) for law in LAWS
         ),
         "with exponential times 32 workers do the work of fewer than 9": lambda rows: (
@@ -117,7 +117,7 @@ def waiting_for_everybody(run):
             abs(row["step"] / row["stragglers finish"] - 1) < 0.05 for row in rows
         ),
         "the step is longer than H(N) - H(b), the formula if all workers begin every step together": lambda rows: all(
-            row["step"] > row["all begin anew"] for row in rows if row["backups"]
+            row["step"] > row["all begin together"] for row in rows if row["backups"]
         ),
         "more gradients a second are used with backups than without, though some are thrown away": lambda rows: (
             min(column(rows, "used")[1:]) > 1.2 * value(rows, "used", backups=0)
@@ -126,7 +126,7 @@ def waiting_for_everybody(run):
     look=Look(
         "backups",
         ("step",),
-        theory=("stragglers finish", "all begin anew"),
+        theory=("stragglers finish", "all begin together"),
         title="time of a step, in units of one gradient",
     ),
 )
@@ -143,7 +143,7 @@ def waiting_for_fewer(run):
             "backups": backups,
             "step": step,
             "stragglers finish": order_statistics.backup_step(workers, backups),
-            "all begin anew": order_statistics.exponential(workers, workers - backups),
+            "all begin together": order_statistics.exponential(workers, workers - backups),
             "used": (workers - backups) / step,
         }
 
@@ -250,8 +250,8 @@ def _until(done, loss):
 def a_hundred_machines(run):
     """100 machines in the noisy cloud on a noisy bowl, until the loss is a tenth of what it was.
 
-    The learning rate shrinks with the gradients per step, as in the previous figure. Everything is relative to waiting
-    for all hundred.
+    The learning rate shrinks in proportion to the gradients per step. Everything is relative to waiting for all
+    hundred.
     """
     machines, made = 100, {}
     for backups in (0, 2, 4, 8, 16, 32):
@@ -274,14 +274,14 @@ def a_hundred_machines(run):
         "the noise scale grows to more than three times its first value": lambda rows: (
             column(rows, "noise scale")[-1] > 3 * column(rows, "noise scale")[0]
         ),
-        "the true gradient fades faster than its noise": lambda rows: (
+        "the true gradient shrinks faster than its noise": lambda rows: (
             rows[-1]["signal"] / rows[0]["signal"] < rows[-1]["noise"] / rows[0]["noise"] < 1
         ),
     },
     look=Look("epochs", ("noise scale",), kind="bar"),
 )
 def noise_grows(run):
-    """Digits, 8 workers with 8 images each: what synchronous SGD learns about its own noise, at no extra cost.
+    """Digits, 8 workers with 8 images each: the noise scale, which synchronous SGD can measure at no extra cost.
 
     Noise is tr(C), signal |G|^2; both are averaged over the epochs of a row and over four trainings, and only then
     divided: later on the signal is a small difference of large numbers.
@@ -323,7 +323,7 @@ def noise_grows(run):
             abs(row["steps"] / row["fit"] - 1) < 0.5 for row in rows
         ),
         "the fitted B is between 5 and 40 images": lambda rows: 5 < rows[0]["B"] < 40,
-        "batches below B make good use of images, and batches above B of steps": lambda rows: (
+        "batches of 512 need over ten times as many images as batches of 2": lambda rows: (
             ratio(rows, "images", batch=(512, 2)) > 10
         ),
     },

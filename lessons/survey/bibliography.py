@@ -89,7 +89,7 @@ def cited_by(name: str) -> tuple[Work, ...]:
     if not wanted:
         known = sorted({module.rpartition(".")[2] for module in modules})
         close = difflib.get_close_matches(name, known, n=1)
-        raise ValueError(f"nothing named {name[:60]!r} cites a work; {f'did you mean {close[0]}?' if close else ''}")
+        raise ValueError(f"nothing named {name[:60]!r} cites a work{f'; did you mean {close[0]}?' if close else '.'}")
     return tuple(entry for entry in entries() if wanted & {*entry.modules})
 
 

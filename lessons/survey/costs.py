@@ -37,7 +37,7 @@ SYMBOLS = {
     "l": "parameters of the largest layer",
     "E": "steps of a worker in a pass over the data",
     "H": "period: steps between two exchanges",
-    "p": "fraction of the parameters that travel in a step",
+    "p": "fraction of the parameters that are sent in a step",
     "K": "fragments of the model, averaged in turn",
     "M": "micro-batches of a step",
     "v": "stages that a rank holds",

@@ -71,7 +71,7 @@ class UnequalLayers:
         """The numbers per sample that tensor parallelism sums if it splits layers by columns and by rows in turn, as
         Megatron does.
 
-        They are the outputs of every second layer and, on the way back, the inputs of every layer in front of it. The
+        They are the outputs of every second layer and, in the backward pass, the inputs of every layer before it. The
         first layer passes no gradient on.
         """
         inputs = [0, *(layer.outputs for layer in self.shapes[:-1])]

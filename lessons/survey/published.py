@@ -44,7 +44,8 @@ def _rows(figure: str) -> list[dict[str, Any]]:
 def _planned() -> str:
     figure = "choosing.where_to_cut"
     row = next(r for r in _rows(figure) if (r["model"], r["network"]) == ("VGG-16", "10GbE"))
-    return f"{row['planned']:.2f} times as fast as one GPU, with the plan {row['plan']}, if sums overlap forward, too"
+    speed = f"{row['planned']:.2f} times as fast as one GPU, with the plan {row['plan']}"
+    return f"{speed}, if all-reduces overlap the forward pass, too"
 
 
 def _bubbles() -> str:

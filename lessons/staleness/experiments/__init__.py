@@ -21,7 +21,7 @@ def slow(workers, slowest=1):
 
 
 def time_of(run, gradients, dimension):
-    """Return the time of this many undisturbed heavy gradients, one after the other, in a bowl."""
+    """Return the seconds for `gradients` undisturbed heavy gradients on a bowl, one after the other."""
     done = run(algorithm="asgd", workers=1, learning_rate=0.05, steps=10, slow=slow(1), dimension=dimension, **BOWL)
     return gradients / 10 * float(done.evaluations["seconds"][-1])
 

@@ -41,8 +41,8 @@ def warm_adagrad(run):
     """Digits, 16 replicas with 128 steps of 16 images each; `warm`: how many pushes the first one makes alone.
 
     Early gradients are the longest, and sixteen stale ones at once go far astray. Adagrad's first step changes every
-    weight by the rate. Its steps get shorter as gradients add up, most where these are large. In the paper it allowed
-    ten times the rate, which does not show on so small a network.
+    weight by the rate. Its steps get shorter as gradients add up, most for weights with large gradients. In the paper
+    it allowed ten times the rate; on so small a network it does not.
     """
     for update in ("sgd", "adagrad"):
         for rate in BOLDER:
@@ -70,7 +70,7 @@ def warm_adagrad(run):
             for row in rows
             if row["Downpour: the sum"] > LEARNED and row["period"] > 1
         ),
-        "if many workers commit every step, only dividing by how far the weights have moved works": lambda rows: (
+        "if sixteen workers commit every step, dividing by how far the weights have moved works": lambda rows: (
             value(rows, "ADAG: by distance", workers=16, period=1) < LEARNED
         ),
         "dividing by distance costs little with four workers, or after many steps": lambda rows: all(

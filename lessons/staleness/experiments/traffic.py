@@ -64,7 +64,7 @@ def server_bottleneck(run):
 
 
 @figure(
-    "When is a gradient's recipe shorter than the gradient?",
+    "When are a gradient's factors shorter than the gradient?",
     source="Chilimbi, Suzue, Apacible & Kalyanaraman, 2014",
     claims={
         "a push is as short as arithmetic predicts": lambda rows: all(row["numbers"] == row["theory"] for row in rows),

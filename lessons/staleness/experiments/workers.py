@@ -57,7 +57,7 @@ def _most(rows, rate):
             max(column(rows, "loss", workers=2)) < LEARNED
             and all(ratio(rows, "loss", rate=rate, workers=(2, 1)) < 1.4 for rate in RATES[1:])
         ),
-        "many workers learn little or nothing": lambda rows: all(
+        "if the rate times the number of workers exceeds 2, they learn little or nothing": lambda rows: all(
             row["loss"] > NOTHING for row in rows if row["rate"] * row["workers"] > 2
         ),
         "with a quarter of the rate, four times as many workers learn": lambda rows: (
@@ -67,7 +67,8 @@ def _most(rows, rate):
     look=Look("workers", ("loss",), "rate", log="x", title="held-out loss"),
 )
 def too_many_workers(run):
-    """Digits; the same 1,536 gradients of 16 images, made by one worker or shared among many. Guessing costs 2.3.
+    """Digits; the same 1,536 gradients of 16 images, made by one worker or shared among many. Guessing has a loss of
+    2.3.
 
     Up to a limit staleness hardly matters. Beyond it the first steps, where the loss is steepest, throw the network to
     where no neuron is active, and no later gradient brings it back.

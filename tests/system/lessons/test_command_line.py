@@ -90,7 +90,7 @@ def test_a_chapter_without_text_is_its_figures_with_their_questions(command, dra
     assert done.exit_code == 0 and f"{lessons.chapter(draft).number}. Sandblaster: one" in done.output
     assert all(name in done.output for name in lessons.figures(draft))
     assert f"{len(lessons.figures(draft))} figures, no text yet" in command("list").output
-    assert "How much work is lost with a worker?" in done.output and "has no text yet" in done.output
+    assert "How much work is lost if a worker is lost?" in done.output and "has no text yet" in done.output
 
 
 def test_a_chapter_can_be_read(command):

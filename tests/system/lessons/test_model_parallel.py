@@ -11,10 +11,10 @@ from tests.tiers import slow_except
 
 CHAPTER = lessons.chapter("model_parallel")
 RIGHT, HELD, FORWARD, BACK, SENT, TIME, GENERAL = [
-    "every rank hands over what the whole block gives",
+    "every rank hands over the results of the whole block",
     "a rank holds its part, and no more",
-    "one all-reduce on the way forward",
-    "one all-reduce on the way back",
+    "one all-reduce in the forward pass",
+    "one all-reduce in the backward pass",
     "ranks send no more than they must",
     "it takes no longer than it must",
     "it works where units do not divide evenly, and on one rank",
@@ -126,7 +126,7 @@ def test_weights_that_travel_in_place_of_activations_lose_the_marks_for_what_is_
                 "[columns.ravel(), columns.ravel()]",
                 "must be distinct, and from 0 to",
             ),
-            ("np.concatenate([columns.ravel(), rows.ravel()])", "", "takes the places of the numbers"),
+            ("np.concatenate([columns.ravel(), rows.ravel()])", "", "takes the indices of the numbers"),
             ("task.backward(w, dx)", "pass", "called task.report; expected task.backward next"),
             (
                 "dz = task.classify(z)",

@@ -12,7 +12,7 @@ from tests.system.lessons.near_misses import begun, lost, solution
 CHAPTER = lessons.chapter("overlap")
 WHOLE, NEVER, SLOW, FAST, ONE, MANY = [
     "every layer is in one bucket",
-    "never slower than one message in all, or than one per layer",
+    "never slower than one message for everything, or than one per layer",
     "near the best plan where messages are slow",
     "near the best plan where messages are fast",
     "near the best plan where one layer has most of the bytes",

@@ -9,7 +9,10 @@ from tests.system.lessons.near_misses import lost, solution
 AHEAD = "ahead = comm.size - 1 - comm.rank"
 
 
-STASHED, LEAN = "each backward reads what its forward read", "it holds no more versions than it must"
+STASHED, LEAN = (
+    "each backward pass reads the weights that its forward pass read",
+    "it holds no more versions than it must",
+)
 
 
 def test_a_stage_that_stashes_nothing_earns_nothing_for_holding_few_versions():

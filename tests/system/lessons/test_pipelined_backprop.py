@@ -18,9 +18,9 @@ from tests.training import ScalarChain, train
 CHAPTER = lessons.chapter("pipelined_backprop")
 TEMPLATE = begun("pipelined_backprop")
 SGD, STASH, NEWEST, FILLS, RATES = [
-    "stages that wait, and one alone, are SGD",
+    "stages that wait, and a single stage, train like SGD",
     "with a stash, each stage is as late as the order requires",
-    "without one, errors go back through the newest weights",
+    "without a stash, errors go back through the newest weights",
     "it is right while the pipeline fills, too",
     "each stage has its own rate",
 ]

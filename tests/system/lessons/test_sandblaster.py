@@ -11,11 +11,11 @@ from tests.tiers import slow_except
 
 CHAPTER = lessons.chapter("sandblaster")
 RIGHT, QUICK, LOST, TWICE, ONCE = [
-    "every step is taken with every portion, once",
+    "every step sums every portion exactly once",
     "a slow worker holds nobody up",
     "a lost worker does not stop it",
     "few portions are computed twice",
-    "w is sent to a worker once in a step",
+    "w is sent to a worker at most once per step",
 ]
 COUNTS = "if began == step and portion not in done:\n                done"
 COPY = "    return min(late, key=late.count, default=None)"

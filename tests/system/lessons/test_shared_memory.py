@@ -17,7 +17,7 @@ from workloads import sparse
 CHAPTER = lessons.chapter("shared_memory")
 TEMPLATE = begun("shared_memory")
 ADDED, KEPT, WRITTEN, LEARNED, FREE = [
-    "each gradient goes into w",
+    "each gradient is added to w",
     "few additions are lost",
     "few coordinates are written",
     "the objective matches that of one thread",
@@ -138,7 +138,7 @@ def test_rows_are_those_of_no_other_grading():
     ("change", "said"),
     [
         (("gathered += g\n", "gathered += g if step % 2 else 0\n"), "added .* to coordinate .*, expected"),
-        (("_, g = task.gradient(w)", "g = np.zeros(len(w))"), "took the gradients of 0 of its"),
+        (("_, g = task.gradient(w)", "g = np.zeros(len(w))"), "computed the gradients of 0 of its"),
     ],
 )
 def test_a_thread_that_leaves_gradients_out_earns_nothing(change, said):
@@ -157,7 +157,7 @@ def test_a_thread_that_does_nothing_earns_nothing():
         ("shared.write(shared.read(v) + change[v], v)", "shared.add(change[v], v)", "there is no shared.add"),
         ("shared.read(v) + change[v], v", "shared.read(v[:1]) + change[v[:1]], v[[0] * 2]", "cannot be stored in"),
         ("w = shared.read()", "w = shared.vector", "no shared.vector in this exercise"),
-        ("w = shared.read()", "w = np.zeros(len(gathered))", "that this thread has never read"),
+        ("w = shared.read()", "w = np.zeros(len(gathered))", "that it has never read"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence(old, new, said):

@@ -12,7 +12,7 @@ CHAPTER = "step_memory"
 WHOLE, NOTHING, FITS, TIGHT, ALIKE, SOME, MANY = [
     "every layer is in one segment",
     "nothing is repeated if everything fits",
-    "it fits",
+    "its plans fit into the limit",
     "it fits where few plans do",
     "near the best plan of layers that are alike",
     "near the best plan where some layers keep much and take little time",

@@ -144,7 +144,7 @@ def test_movement_is_data_that_is_ready_to_be_drawn():
     assert (schedule.plan.schedule, schedule.plan.ranks, schedule.plan.chunks) == ("interleaved", 4, 8)
     assert schedule.plan.options == {"pieces": 3} and schedule.plan.latency == 0.5
     assert schedule.caption == "Interleaved 1F1B: 8 micro-batches on 4 ranks"
-    assert schedule.settings == "latency 0.5, pieces 3; a forward takes 1 unit of time"
+    assert schedule.settings == "latency 0.5, pieces 3; time unit: a forward pass takes 1"
     assert (timeline.experiment.algorithm, timeline.experiment.workers) == ("easgd", 8)
     assert timeline.caption == "EASGD on 8 workers" and "workers 8" in timeline.settings
     (wired,) = parts("{{ timeline algorithm=sandblaster backups=false latency=0 bandwidth=1e9 learning_rate=1 }}")
