@@ -145,7 +145,7 @@ TRIED = {
         "with a momentum of 0.9 the best rate of eight stages is at most a quarter of that of one": lambda rows: (
             best(rows, stages=8, momentum=0.9)["rate"] <= best(rows, stages=1, momentum=0.9)["rate"] / 4
         ),
-        "with a momentum of 0.9 the rates next to each best rate are worse on both sides": lambda rows: all(
+        "with a momentum of 0.9, the rates on both sides of each best rate are worse": lambda rows: all(
             is_inside(best(rows, stages=stages, momentum=0.9), steps) for stages, steps in TRIED.items()
         ),
     },
@@ -302,7 +302,7 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
         "no remedy comes close to one machine: all end at over twice its loss": lambda rows: all(
             row["loss"] > 2 * row["one machine"] for row in rows
         ),
-        "at the best momentum of each, the rates next to the best one are worse on both sides": lambda rows: all(
+        "at the best momentum of each remedy, the rates on both sides of the best one are worse": lambda rows: all(
             is_inside(best(rows, remedy=remedy), steps) for remedy, (_, steps) in REMEDIES.items()
         ),
     },
@@ -367,7 +367,7 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
         "GPipe ends at most a tenth above eight machines with both remedies": lambda rows: (
             _after(rows, "GPipe on eight") < 1.1 * _after(rows, "both")
         ),
-        "at the best momentum of each, the rates next to the best one are worse on both sides": lambda rows: all(
+        "at the best momentum of each method, the rates on both sides of the best one are worse": lambda rows: all(
             is_inside(best(rows, method=method), steps) for method, (*_, steps) in SAME_TIME.items()
         ),
     },
@@ -398,14 +398,14 @@ def _after(rows, method):
     "What if the last layer alone is as much work as all the others?",
     source="Chen et al., 2012, who measured 1.9 times with two and 3.3 times with four; the sizes are ours",
     claims={
-        "striped, two machines are worth 1.9 and four 3.5; the paper's were worth 1.9 and 3.3": lambda rows: (
+        "with stripes, two machines are 1.9 times as fast as one, and four 3.5 times": lambda rows: (
             abs(_striped(rows, 2) - 1.9) < 0.05 and abs(_striped(rows, 4) - 3.5) < 0.1
         ),
-        "undivided, the last layer is the slowest stage, and a fourth machine gains nothing": lambda rows: (
+        "without stripes the last layer is the slowest stage, and more than three machines gain nothing": lambda rows: (
             ratio(rows, "speed-up", machines=(8, 3), top="whole") < 1.05
         ),
-        "striped, four machines are worth more than three": lambda rows: _striped(rows, 4) > 3,
-        "with two machines, striping makes no difference": lambda rows: (
+        "with stripes, four machines do the work of more than three": lambda rows: _striped(rows, 4) > 3,
+        "with two machines, stripes change the speed by less than a tenth": lambda rows: (
             abs(_striped(rows, 2) / value(rows, "speed-up", machines=2, top="whole") - 1) < 0.1
         ),
     },

@@ -188,13 +188,13 @@ FAT = "64,64,64,64,64,128,128,64,64,64,64"  # twelve layers; the seventh is a qu
         "the paper's Transformer, whose layers are all the same, is at most a tenth below K M / (M + K - 1)": (
             lambda rows: all(0.9 < row["Transformer"] / row["K M / (M+K-1)"] < 1 for row in rows)
         ),
-        "if one layer is a quarter of the work, eight machines are worth less than four": lambda rows: (
+        "if one layer is a quarter of the work, eight machines do the work of fewer than four": lambda rows: (
             value(rows, "one fat layer", machines=8) < 4
         ),
-        "the paper's AmoebaNet, whose cells differ, is worth less than four machines, too": lambda rows: (
+        "one fat layer slows eight machines as much as the paper's AmoebaNet, within a tenth": lambda rows: (
             abs(value(rows, "one fat layer", machines=8) / value(rows, "AmoebaNet", machines=8) - 1) < 0.1
         ),
-        "a pipeline is as fast as M work / (work + (M-1) slowest) machines without a bubble": lambda rows: all(
+        "with one fat layer, the speed is within 5 % of M work / (work + (M-1) slowest)": lambda rows: all(
             abs(row["one fat layer"] / row["by its slowest"] - 1) < 0.05 for row in rows
         ),
     },

@@ -14,7 +14,7 @@ ENOUGH = 80  # passes
 
 
 def passes(run, batch: int) -> float:
-    """Return how many passes whole gradients need to reach the held-out loss of small batches after one pass."""
+    """Return how many passes the full batch needs to reach the held-out loss of small batches after one pass."""
     values = {"algorithm": "sgd", "workers": 1, "hidden": "32", "evaluations": 10_000}
     goal = run(batch=batch, epochs=1, learning_rate=experiments.BATCHES[batch][1], **values).summary["held_out_loss"]
     rate = experiments.BATCHES[IMAGES][1]
