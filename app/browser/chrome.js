@@ -6,6 +6,7 @@ const NARROW = "(max-width: 767px)"; // screens that show only part of the page
 const CARD = '[class*="st-key-card-"] button';
 const QUESTION = ".st-key-prediction:has(.st-key-not-now button)"; // the question on a card with all its answers, which may be below the fold
 const CHOSEN = '[class*="st-key-option-"] button'; // an answer on a card; its effect is visible in the lanes above
+const FINDING = 'body:not(:has([data-testid="stProgress"])) .st-key-finding'; // what comes of it, below the lanes, once the run has ended
 const ANSWER = ".st-key-open-question, .st-key-answer, .st-key-finding"; // a question from the menu, or its answer, which may be a card
 const drawn = (window.lockstepChrome ??= watched()); // only once, however often this script is loaded
 
@@ -37,7 +38,10 @@ function watched() {
   addEventListener("opened", () => drawn.ask?.()); // the curtain (opening.js): the reader sees the page
   document.addEventListener("click", (event) => {
     const narrow = matchMedia(NARROW).matches;
-    if (narrow && event.target.closest?.(CHOSEN)) document.querySelector(".st-key-timeline")?.scrollIntoView({ block: "start" });
+    if (narrow && event.target.closest?.(CHOSEN)) {
+      document.querySelector(".st-key-timeline")?.scrollIntoView({ block: "start" });
+      bring(FINDING, "end"); // with some of the lanes above it
+    }
     if (event.target.closest?.(CARD)) bring(QUESTION, narrow ? "center" : "nearest");
   });
 

@@ -322,6 +322,23 @@ def test_on_a_phone_a_run_and_a_page_close_the_drawer_and_nothing_is_wider_than_
 
 
 @pytest.mark.slow
+def test_on_a_phone_the_page_goes_to_what_comes_of_a_prediction(newcomer, address):
+    page = newcomer
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(address)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Slow one worker down").click()
+    page.get_by_role("button", name="They wait for it").click()
+    finding = page.locator(".st-key-finding")
+    expect(finding).to_contain_text("They wait")
+    page.wait_for_function(
+        """document.querySelector(".st-key-finding").getBoundingClientRect().bottom
+        <= document.querySelector(".st-key-phone-bar").getBoundingClientRect().top"""
+    )
+    expect(finding).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.slow
 def test_the_page_goes_to_the_answer_of_a_question(newcomer, address):
     page = newcomer
     page.goto(address)
