@@ -32,7 +32,7 @@ def deeper(run, stages: int, rates: str) -> str:
 
 
 def edge(run, stages: int) -> float:
-    """Return the largest rate that a fresh gradient tolerates, relative to the late gradient of the first stage."""
+    """Return the largest rate for a fresh gradient, as a multiple of that for the late gradient of the first stage."""
     return largest_rate(0) / largest_rate(2 * (stages - 1))
 
 
