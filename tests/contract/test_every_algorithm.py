@@ -17,6 +17,7 @@ from algorithms.algorithm import Algorithm, Knobs, Shape
 from cluster.comm import RankLost
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
+from tests.tiers import slow_except
 from tests.training import AttentiveChain, ExpertChain, GridChain, ScalarChain, WideChain, train
 from workloads import quadratic
 from workloads.recorder import Diverged
@@ -157,10 +158,10 @@ every_algorithm = pytest.mark.parametrize("name", NAMES)
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=spelled)
 
 
-def at_defaults(variants):
-    """Parametrise by variants, of which those with settings of their own are slow."""
+def at_defaults(variants, or_if=lambda variant: False):
+    """Parametrise by variants, of which those with settings of their own are slow, except where `or_if` holds."""
     slow = pytest.mark.slow
-    cases = [pytest.param(one, id=spelled(one), marks=[slow] if one[1] else []) for one in variants]
+    cases = [pytest.param(one, id=spelled(one), marks=[slow] if one[1] and not or_if(one) else []) for one in variants]
     return pytest.mark.parametrize("variant", cases)
 
 
@@ -288,10 +289,10 @@ def test_one_worker_trains_too_or_is_refused_with_a_reason(variant):
     assert workload.evaluate(shipped).loss < 0.93 * workload.evaluate(start).loss
 
 
-# it repeats
+# it repeats; the models of a deterministic one do so on two networks below
 
 
-@every_variant
+@at_defaults(VARIANTS, or_if=lambda variant: not deterministic(variant))
 def test_it_repeats_bit_for_bit_with_everything_that_was_written_down(variant):
     def record(run):
         outcome = run.outcome
@@ -346,10 +347,14 @@ def test_timing_is_arithmetic_only_where_it_is_asynchronous(variant):
 # it costs what it declares
 
 
-@every_variant
+MOVED = [(variant, 4, np.float32) for variant in VARIANTS] + [((name, {}), 2, np.float64) for name in NAMES]
+MORE = [(variant, 1, np.float32) for variant in VARIANTS] + [(one, 2, np.float64) for one in VARIANTS if one[1]]
+
+
 @pytest.mark.parametrize(
-    ("workers", "dtype"),
-    [pytest.param(1, np.float32, marks=pytest.mark.slow), (2, np.float64), (4, np.float32)],
+    ("variant", "workers", "dtype"),
+    slow_except(len(MOVED), MOVED + MORE),
+    ids=lambda x: spelled(x) if isinstance(x, tuple) else getattr(x, "__name__", None),
 )
 def test_it_moves_the_numbers_it_declares(variant, workers, dtype):
     name = variant[0]

@@ -8,6 +8,7 @@ from experiments.execution.run import run
 from experiments.runs.divergence import cause
 from experiments.specification.experiment import Experiment
 from tests.quotes import quote
+from tests.tiers import slow_except
 
 
 def test_a_spring_that_overshoots_is_what_is_blamed_and_not_the_rate():
@@ -52,7 +53,7 @@ def test_gradients_that_come_too_late_for_their_rate_are_blamed_on_the_delay():
     assert cause(done.experiment).undo == {"delay": 1}
 
 
-@pytest.mark.parametrize("delay", [2, 4, 16])
+@pytest.mark.parametrize("delay", slow_except((2, 16), (2, 4, 16)))
 def test_at_the_rate_that_is_named_for_a_delay_it_learns_and_nothing_is_blamed(delay):
     late = Experiment.of({"algorithm": "delayed", "delay": delay, "evaluations": 1})
     rate = float(cause(late).sentence.rpartition("at most ")[2])
