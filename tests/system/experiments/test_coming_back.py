@@ -17,6 +17,7 @@ from cluster.real.checkpoint import SharedCheckpoint
 from experiments.execution.run import check, run
 from experiments.runs.difference import difference
 from experiments.specification.experiment import Experiment
+from tests.tiers import slow_except
 from tracing import KINDS
 
 STEPS, WORKERS = 24, 3
@@ -57,10 +58,14 @@ def steps_of_workers(done):
     return [done.losses["step"][done.losses["rank"] == rank].tolist() for rank in ranks]
 
 
-@every_form
-@pytest.mark.parametrize(("lost", "back"), [(0.3, 0.6), (0.4, 0.400001), (0.5, 1.5)], ids=["away", "at once", "long"])
-def test_every_worker_makes_every_step_once_and_the_run_learns_with_it(name, knobs, lost, back):
-    e = experiment(name, lost, back, **knobs)
+WHEN = {"away": (0.3, 0.6), "at once": (0.4, 0.400001), "long": (0.5, 1.5)}
+CASES = [(*form, when) for form in FORMS for when in WHEN]
+QUICK = [(*form, when) for *form, when in CASES if not form[1] or when == "away"]  # the next test draws from all
+
+
+@pytest.mark.parametrize(("name", "knobs", "when"), slow_except(QUICK, CASES), ids=lambda value: str(value or ""))
+def test_every_worker_makes_every_step_once_and_the_run_learns_with_it(name, knobs, when):
+    e = experiment(name, *WHEN[when], **knobs)
     done = run(e)
     rank = e.servers + 1
     assert done.status == "finished"
