@@ -709,7 +709,10 @@ def in_terminal(end):
     os.login_tty(end)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)
+# of a hang-up: the test after this one
+@pytest.mark.parametrize(
+    "number", slow_except((signal.SIGINT, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)), ids=str
+)
 def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path, number):
     command = ("run", "easgd", "--steps", 10_000_000, "--runs", tmp_path, "--evaluations", 3)
     job = process(*command, preexec_fn=heed_hang_ups)

@@ -1,5 +1,6 @@
 """The survey's table of costs: idle time, models whose layers differ, and the settings that a row is priced with."""
 
+from functools import cache
 from itertools import product
 
 import pytest
@@ -16,6 +17,7 @@ DRAINED = [name for name in algorithms.names() if idle.is_drained(name)]
 STACK, BLOCKS, VGG = (MODELS[name] for name in ("32 layers of 4,096", "16 blocks of 4,096", "VGG-16"))
 
 
+@cache
 def table(model, workers=8, **settings):
     return {row["method"]: row for row in survey.table(model, survey.Cluster(workers, settings=settings))}
 
