@@ -571,7 +571,9 @@ def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab
     move(dialog.get_by_role("slider"), "× 3")
     dialog.get_by_role("button", name="Apply").click()
     expect(page.get_by_text("Not run yet: worker 3 three times slower")).to_be_visible()
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")  # or it is redrawn
     page.get_by_role("radio", name="fewer").click(force=True)
+    expect(page.get_by_role("radio", name="fewer")).to_be_checked()
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("Samples per second: fewer")).to_be_visible()
     assert query(page)["slow"] == "3:3"

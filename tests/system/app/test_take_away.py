@@ -39,7 +39,7 @@ def test_what_a_reader_takes_away_is_what_was_on_the_page(browser, address, tmp_
     figure.get_by_role("button", name="Save", exact=True).click()
     with page.expect_download() as taking:
         figure.get_by_role("menuitem", name="SVG").click()
-    assert taking.value.suggested_filename == "sync-sgd-and-easgd-digits-2-workers-loss.svg"
+    assert taking.value.suggested_filename == "easgd-and-sync-sgd-digits-2-workers-loss.svg"  # as in the legend
     words = [one.text for one in ElementTree.parse(taking.value.path()).iter("{http://www.w3.org/2000/svg}text")]
     assert "time, ms" in words and "EASGD" in words
     # the timeline, and the report
