@@ -33,7 +33,9 @@ class Waited(NamedTuple):
 
 @dataclass(frozen=True)
 class WaitFor:
-    """The time that ranks waited because of `culprit` in `what`, at `line` of the script, in s, summed over ranks.
+    """The seconds that ranks waited for `culprit`, summed over ranks.
+
+    `what` is the operation that they waited in, and `line` the line of the script that called it.
 
     The culprit is where the chain of waits begins: the rank that was working, or -1 if messages were in flight. A rank
     is never its own culprit.

@@ -1,4 +1,4 @@
-"""Know whether GPU launches are being captured, and what kernels may do meanwhile (see `kernels/graph.py`).
+"""Track whether GPU launches are being captured, and what kernels may do in the meantime (see `kernels/graph.py`).
 
 Captured launches are recorded, not run, so their results do not exist yet. A sum that a function returns is read later;
 a number that decides what is launched next makes the capture impossible.

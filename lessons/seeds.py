@@ -56,7 +56,7 @@ def run_now(**values: Any) -> Run:
 def each(
     make: Callable[[Seeded], Any], start: Callable[[Experiment], Run] | None = None, of: Sequence[int] = SEEDS
 ) -> dict[int, Any]:
-    """Return what `make` returns for a Seeded, by seed; only for the first seed if it does not use the seed.
+    """Return {seed: make(Seeded(seed, start))}, with only the first seed if `make` does not use it.
 
     If the rows of the first two seeds agree to the last digit, the other seeds are skipped: such rows are bytes, times
     without jitter, or runs without noise, which do not depend on the seed. (Single answers may agree by chance, so they

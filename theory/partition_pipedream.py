@@ -1,4 +1,5 @@
-"""PipeDream's partitioner: cut a chain into stages and assign workers to them, so that the slowest stage is fastest.
+"""PipeDream's partitioner: cut a chain into stages and assign workers to them, so that the slowest stage is as fast as
+possible.
 
 A(j, m) is the best period of the layers 0..j on m workers. Either they form one stage, or the layers 0..i are cut in
 the best way for m-m' workers and the layers i+1..j are a stage of m' replicas, which take turns with the mini-batches:

@@ -396,7 +396,7 @@ class Task:
         obstacles = {
             "the ranks computed on the CPU": self.comm.device == "cpu",
             f"what {workload.name} launches depends on the batch": not workload.launches_by_shape,
-            "a replay would repeat the loss scale and the prices of layers in 16 bits": workload.in_16_bits,
+            "a replay would reuse the captured loss scale and the captured costs of 16-bit layers": workload.in_16_bits,
             "batch norms exchange statistics in the middle of a gradient": self._synchronised,
         }
         if why := next((why for why, is_met in obstacles.items() if is_met), ""):

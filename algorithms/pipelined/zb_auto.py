@@ -1,4 +1,4 @@
-"""ZB-1p and ZB-2p search for their schedule: they place F, I and W by the times these actually take.
+"""ZB-1p and ZB-2p search for their schedule: they place F, I and W according to given times for each.
 
 I is the gradient of a stage's inputs, which the stage before needs; W, that of its weights, may come any time before
 the update:

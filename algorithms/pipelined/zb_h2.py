@@ -11,7 +11,7 @@ before its first I, and its W lag 2s micro-batches behind:
 
 Within the span of a stage (S-1)(f+i-2w) is idle as long as w <= f and w <= i: nothing if f = i = w. Each stage updates
 when its own W are done, and starts the next mini-batch without a barrier. To clip the whole gradient, however,
-all stages have to know its norm; with `validation` after, they update first and learn it later (`norm_clipping.py`).
+all stages have to know its norm; with `validation` after, they update first and receive it later (`norm_clipping.py`).
 
 Price: where a numbers per sample cross from one stage to the next, 2 batch a per step. Stage s holds 2(S-s)-1
 micro-batches, and what W needs of 2s more. Staleness: none.

@@ -111,7 +111,10 @@ def explain(chapter: Chapter, item: Item, given: Answer, place: str) -> None:
 
 
 def _others(counts: Counter, said: str, right: bool) -> str:
-    """Return how many first answers were right and, unless the answer is a number, how many gave this one, in words."""
+    """Return a sentence on how many first answers were right, of all and of those that were sure.
+
+    After a wrong choice, it adds how many chose the same.
+    """
 
     def many(fits) -> int:
         return sum(number for answer, number in counts.items() if fits(*answer))

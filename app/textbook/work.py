@@ -50,7 +50,7 @@ def show(chapter: Chapter) -> None:
 def _table() -> str:
     """Return a table in Markdown, a row for each chapter."""
     answers, scores = memory.recorded_answers(), memory.document().scores
-    lines = ["| | answered | right at first | sure and wrong | exercise |", "|---|---|---|---|---|"]
+    lines = ["| | answered | right first time | sure and wrong | exercise |", "|---|---|---|---|---|"]
     for one in lessons.written_chapters():
         here = returning.standing(a for a in answers if a.chapter == one.name)
         score = f"{scores[one.name].score} of 100" if one.name in scores else ""

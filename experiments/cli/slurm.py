@@ -150,9 +150,10 @@ def _head(lines: dict[str, Any]) -> dict[str, str]:
 
 
 def queue(text: str, job: dict[str, Any], runs: str, then: str) -> int:
-    """Print a batch script, or submit it and print the job's number, how to watch and stop the job, and `then`, in
-    which %j stands for the number; return the exit code. Raise ValueError if the script is rejected, or if `runs`
-    cannot be written to.
+    """Print a batch script, or submit it if `job` says so. Return the exit code.
+
+    After submitting it, print the job's number, how to watch and stop the job, and `then`, with %j replaced by the
+    number. Raise ValueError if the script is rejected, or if `runs` cannot be written to.
     """
     if "submit" not in job:
         click.echo(text, nl=False)

@@ -1,9 +1,9 @@
 """Compare a predicted run with a measured one: where they first differ, and by how much overall.
 
 Both are divided by step and kind of span, in seconds of all ranks together. They first differ in the first step in
-which a kind takes over a tenth more, or less, time than predicted; of several kinds, the one that differs most in
-seconds counts. Differences that are small compared with their step are ignored: twice a microsecond of waiting is
-irrelevant. Spans before the first step and those of servers, which take no steps, are only in the totals.
+which the time of a kind is off by more than a tenth; of several kinds, the one that differs most in seconds counts.
+Differences that are small compared with their step are ignored: twice a microsecond of waiting is irrelevant. Spans
+before the first step and those of servers, which take no steps, are only in the totals.
 """
 
 from typing import NamedTuple

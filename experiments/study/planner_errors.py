@@ -31,7 +31,7 @@ def dots() -> list[Dot]:
     true, ours = (utilisation(rows.setup, rates) for rates in (rows.rates, published.predict(rows)))
     for i in range(len(rows)):
         name = f"{rows.models[i]}, {units.count(rows.setup.model.sequence[i])} tokens, {rows.gpus[i]} {rows.names[i]}"
-        remark = "contradicts its neighbours in its source" if rows.inconsistent[i] else ""
+        remark = "inconsistent with the rows next to it in the same source" if rows.inconsistent[i] else ""
         remark = remark or ("memory is nearly full" if shares[i] > TIGHT else "")
         found.append(Dot(str(rows.sources[i]), name, float(true[i]), float(ours[i]), remark))
     return found

@@ -29,7 +29,7 @@ def reference(y, x, rows, place, weight):
 
 
 def element(x, rows, place, weight, j):
-    """Return number j of a token's new row; x is that number of the old row; place and weight (k,)."""
+    """Return element j of a token's new row, given x, element j of its old row. place and weight have shape (k,)."""
     total = x
     for c in range(place.size):
         if place[c] >= 0:

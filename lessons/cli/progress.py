@@ -12,7 +12,7 @@ import lessons
 from lessons import harmless, progress, returning
 from lessons.cli.console import console
 
-COLUMNS = ("student", "answered", "right at first", "sure and wrong")
+COLUMNS = ("student", "answered", "right first time", "sure and wrong")
 
 
 @click.command("progress", help="Print a table of handed-in progress, one row per student.")

@@ -243,8 +243,7 @@ def latency_floor(run):
     look=Look("times fewer", ("loss",), "tau", log="xy", title="training loss"),
 )
 def threshold(run):
-    """The same steps at rate 0.2 and thresholds from far too small to far too large; a step sends at most tau of each
-    number."""
+    """Rate 0.2, with thresholds from far too small to far too large. A step sends at most tau of each element."""
     for tau in (0.002, 0.01, 0.05, 0.2, 1.0, 5.0):
         done = run(compression="threshold", threshold=tau, **PLAIN)
         s = done.summary

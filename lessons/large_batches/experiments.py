@@ -90,14 +90,14 @@ def two_ways_to_scale(run):
     "Does it matter how many workers share a batch of 32 images?",
     source="Ioffe & Szegedy, 2015",
     claims={
-        "with one image each, training ends over a quarter of the path away from one worker's model": lambda rows: (
-            value(rows, "distance", over="own", images=1) > 25
+        "with one image each, the distance to one worker's model is more than a quarter of that worker's path": (
+            lambda rows: value(rows, "distance", over="own", images=1) > 25
         ),
-        "with one image each, training ends over twice as far from one worker's model as with 16 each": lambda rows: (
-            ratio(rows, "distance", over="own", images=(1, 16)) > 2
+        "with one image each, the distance to one worker's model is more than twice as long as with 16 each": (
+            lambda rows: ratio(rows, "distance", over="own", images=(1, 16)) > 2
         ),
-        "with synchronised norms, training ends under 0.001 % of the path away from one worker's model": lambda rows: (
-            max(column(rows, "distance", over="all")) < 1e-3
+        "with synchronised norms, the distance to one worker's model is less than 0.001 % of that worker's path": (
+            lambda rows: max(column(rows, "distance", over="all")) < 1e-3
         ),
         "with synchronised norms, a step of 32 workers takes over twice as long as with their own norms": lambda rows: (
             ratio(rows, "ms", over=("all", "own"), images=1) > 2

@@ -38,7 +38,9 @@ def divides(run, way: str) -> str:
 
 
 def across(run, instead: str) -> str:
-    """Return how long a step takes compared with four replicas of four ranks of a node that share matrices."""
+    """Return "twice", "similar" or "shorter": a step's time with this layout, compared with that of four replicas, each
+    of four ranks on one node that share matrices.
+    """
     data, tensor, stages = {
         "two replicas of eight ranks that share every matrix": (2, 8, 1),
         "four replicas of four stages, where no matrix is shared": (4, 1, 4),

@@ -133,10 +133,10 @@ WAYS = {"matrices": "tensor", "stages": "pipeline", "sequences": "context"}
     look=Look("GPUs", ("longer",), "split", log="x", title="how much longer a step is, %"),
 )  # fmt: skip
 def what_a_way_costs(run):
-    """Llama 3 8B on 64 H100, if each copy is split over `GPUs` of them in one way; 512 sequences of 8,192 tokens in a
-    step, one sequence in a micro-batch, and nothing is computed again. `longer`: by how much a step is longer than
-    without a split, if memory did not matter. `GB`: on the fullest GPU. Each GPU has one, two or four stages, whichever
-    is fastest.
+    """Llama 3 8B on 64 H100s. Each copy is split over `GPUs` of them in one way. A step has 512 sequences of 8,192
+    tokens, a micro-batch has one sequence, and nothing is recomputed. `longer`: how much longer a step takes than
+    without a split, ignoring memory limits. `GB`: memory of the fullest GPU. If the model is split into stages, each
+    GPU has one, two or four of them, whichever is fastest.
     """
     whole = price(replace(SMALL, layout=Layout(data=GPUS, shard=OPTIMIZER)))
     for name, field in WAYS.items():

@@ -102,9 +102,9 @@ def fit_gpu(
 
 
 def _solve(terms: np.ndarray, took: np.ndarray) -> list[tuple[float, float]]:
-    """Return (value, standard error) of the coefficients of `terms`, (coefficients, rows), that add up to `took`.
+    """Fit `took` as a weighted sum of `terms`, (weights, measurements). Return (value, standard error) of each weight.
 
-    Negative coefficients are set to 0, and the rest are fitted again without them.
+    Negative weights are set to 0, and the rest are fitted again without them.
     """
     count, rows = terms.shape
     if rows <= count:

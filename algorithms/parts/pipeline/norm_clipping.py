@@ -31,7 +31,7 @@ from algorithms.parts.pipeline.stage_state import LatestWeights, StageState
 
 
 class GlobalNormClipping(Executor):
-    """All stages learn the norm before they update; each rank has one stage."""
+    """All stages receive the norm before they update; each rank has one stage."""
 
     plan: Flush
 

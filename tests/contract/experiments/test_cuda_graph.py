@@ -60,7 +60,7 @@ def test_a_run_with_graphs_has_the_bits_the_times_and_the_memory_of_a_run_withou
     [
         ({"workload": "text", "experts": 2}, "no effect on all gradients, because the host reads numbers"),
         ({"workload": "quadratic"}, "because what quadratic launches depends on the batch"),
-        ({"precision": "bf16"}, "because a replay would repeat … layers in 16 bits"),
+        ({"precision": "bf16"}, "because a replay would reuse … 16-bit layers"),
         ({"model": "cnn_bn", "channels": 2, "sync_batch_norm": True}, "because batch norms exchange statistics"),
         ({"algorithm": "gpipe"}, "had no effect: this method computes gradients of parts"),
         ({"steps": 2}, "had no effect … fewer than three"),

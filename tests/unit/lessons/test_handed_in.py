@@ -48,7 +48,7 @@ def test_a_class_is_a_row_for_each_student_judged_by_first_answers(hand_in, tmp_
     assert done.exit_code == 0
     rows = list(csv.reader((tmp_path / "class.csv").read_text("utf-8").splitlines()))
     assert rows == [
-        ["student", "answered", "right at first", "sure and wrong"],
+        ["student", "answered", "right first time", "sure and wrong"],
         ["Ada", "2", "1", "1"],
         ["noether", "3", "0", "2"],
         ["[red]Jürgen[/x]; Jr.", "0", "0", "0"],
