@@ -693,7 +693,7 @@ def test_a_disk_that_fills_up_during_the_run_does_not_lose_it(main, monkeypatch,
     monkeypatch.setattr(store, "_place", full)
     code, _, err = main("run", "easgd", *SMALL)
     assert code == 2 and "No space left" in err and err.count("\n") == 1
-    kept = Path(err.split("kept in ")[1].split(" instead")[0])
+    kept = Path(err.split("saved in ")[1].split(" instead")[0])
     assert store.load(kept).status == "finished" and str(kept) in main("kept")[1]
     monkeypatch.setattr(store, "_place", place)
     assert main("kept", "--move", "--runs", tmp_path / "later")[0] == 0
