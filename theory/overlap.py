@@ -110,7 +110,7 @@ def fill_buckets(p: StepCosts, least: float) -> Buckets:
 
 
 def merge_buckets(p: StepCosts) -> Buckets:
-    """Return buckets of layers, merged where that costs nothing (MG-WFBP).
+    """Return buckets of layers, merged where that saves time (MG-WFBP).
 
     A layer joins the layer before it if its all-reduce would still be running when that layer's gradient is ready, and
     if waiting for that gradient takes less time than the start-up it saves. The result is never slower than layer by

@@ -180,7 +180,7 @@ class RoutingTally:
         self.taken: list[np.ndarray] = []  # rows that each expert took
 
     def count(self, routing: Routing) -> None:
-        """Add what the tokens of a block have chosen."""
+        """Count the experts that the tokens of a block have chosen."""
         self.wanted.append(routing.wanted)
         self.taken.append(routing.taken)
 

@@ -81,7 +81,7 @@ class Workload(Protocol):
         """
         raise ValueError(
             f"precision: {self.name} cannot compute in {kind}, because it does not consist of Lockstep's own layers; "
-            "use float32 or float64, or digits, spirals, mnist, table or text."
+            "use float32 or float64, or one of the workloads digits, spirals, mnist, table and text."
         )
 
     def with_recomputation(self, how: str = "full") -> Workload:

@@ -1,4 +1,4 @@
-"""DeMo sends the few largest frequencies of each worker's momentum, and all workers step by the sign of their mean.
+"""DeMo sends the few largest frequency components of each worker's momentum; all step by the sign of their mean.
 
 Every worker keeps a momentum m of its own, which is never averaged. In a step it is cut into segments, and a discrete
 cosine transform, the orthogonal matrix C, tells how much of each frequency is in a segment:
@@ -30,7 +30,7 @@ from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 
 class Settings(Knobs):
     learning_rate: float = knob(0.002, "how far each parameter moves in a step", gt=0, le=1000)
-    fraction: float = knob(0.0625, "fraction of each segment's frequencies that is sent, largest first", gt=0, le=1)
+    fraction: float = knob(0.0625, "fraction of a segment's frequency components to send, largest first", gt=0, le=1)
     segment: int = knob(64, "parameters in a segment, which are transformed together", ge=1, le=1024)
     decay: float = knob(0.999, "beta, decay of the momentum", ge=0, lt=1)
 

@@ -245,7 +245,7 @@ def bars(draw, shown: Sequence[AnyShown], told: str) -> None:
 
 
 def chart(draw, shown: Sequence[AnyShown], alt: str, *how, key: str = "") -> None:
-    """Draw the figure draw(shown, *how), cached: Plotly takes 30 ms to build a figure, but no time to send it again."""
+    """Draw the figure draw(shown, *how), which is cached, because Plotly takes 30 ms to build one."""
     figure = _built(draw.__name__, _named(shown), how, lambda: draw(shown, *how))
     st.plotly_chart(figure, key=key or draw.__name__, config=charts.CONFIG, alt=alt)
 

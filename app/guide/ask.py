@@ -114,8 +114,9 @@ def show_basis(reference: Experiment, experiment: Experiment) -> None:
 
 
 def _apart(reference: Experiment, shown: Experiment) -> str:
-    """Return the settings in which the run on the page differs from the reference, ", 16 workers", or "" if their
-    algorithms differ.
+    """Return the settings in which the run on the page differs from the reference, each after a comma: ", 16 workers".
+
+    Return "" if the algorithms differ.
     """
     if shown.algorithm != reference.algorithm:
         return ""

@@ -78,7 +78,7 @@ def walk_back(lanes: Lanes) -> Pieces:
 
 
 def _alongside(lanes: Lanes, pieces: Pieces, wait, compared, span, time, left):
-    """Account, from the end backwards, for the extra time that the late rank took for the work that both ranks did.
+    """Working backwards from the end, account for the extra time that the late rank took on work that both ranks did.
 
     `compared` is the wait of the rank that did the same work: `wait`, or one that its explanation led to. Return where
     the walk continues: (span, time, seconds left) of each wait.

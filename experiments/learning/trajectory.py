@@ -145,7 +145,7 @@ class Arrow(NamedTuple):
 
 
 def arrows(trajectory: Trajectory, servers: int) -> Iterator[Arrow]:
-    """Yield the stale updates of servers that report every version of a whole model, unless versions were dropped."""
+    """Yield the stale updates of servers that report every version of a whole model, except of dropped versions."""
     versions: dict[tuple[int, int], int] = {
         (one.rank, one.number + 1): one.place for one in trajectory.sightings if one.what == REPORT
     }

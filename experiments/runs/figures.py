@@ -106,7 +106,7 @@ QUANTITIES = {
     "noise": MeasuredQuantity(
         "variance", "estimate of the variance of one sample's gradient, summed over all coordinates"
     ),
-    "noise scale": MeasuredQuantity("samples", "noise divided by signal; far larger batches save few steps"),
+    "noise scale": MeasuredQuantity("samples", "noise divided by signal; batches much larger than this save few steps"),
     "share of SGD": MeasuredQuantity("share of the step", "part of the step that is plain SGD; the rest is RMSProp"),
     "portions computed twice": MeasuredQuantity(
         "portions", "portions of a batch that two workers computed, so that nobody waits for a slow one"

@@ -35,7 +35,7 @@ def waits(run, large: float) -> float:
 
 
 def which_numbers(run, many: str) -> str:
-    """Return whether random numbers or the largest end at a lower loss, with error feedback."""
+    """Return whether Random-k or Top-k ends at a lower loss with error feedback: "random", "largest" or "alike"."""
     density = {"as many": 0.01, "a tenth as many": 0.001, "the four largest alone": 1.5e-4}.get(many, 1e-5)
     random, largest = (
         run(**PLAIN, compression=codec, density=share).summary["loss"]

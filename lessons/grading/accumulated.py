@@ -59,7 +59,7 @@ class AccumulatedUpdates:
         return self.sums[t] / (self.ranks * sum(self.samples[first : first + self.accumulate]))
 
     def mean_of_means(self, t: int) -> np.ndarray:
-        """Return the mean of the gradients of update t, whatever their mini-batches' sizes."""
+        """Return the mean of the mini-batch gradients of update t, not weighted by the sizes of the mini-batches."""
         return self.plain[t] / self.parts(t) if t in self.plain else self.mean(t)
 
     def count_error(self, full: int) -> str:

@@ -62,7 +62,7 @@ ALONE: dict[str, dict[str, int]] = {
                 for split in ("replicas that shard the optimizer", "sequences")
             )
         ),
-        "the three other ways fit, and of each the fastest variant that fits computes every layer again": (
+        "the three other ways fit, and the fastest fitting variant of each recomputes every layer": (
             lambda rows: all(
                 value(rows, "GB", split=split) < 85 and value(rows, "again", split=split) == "all"
                 for split in ("replicas that shard all", "matrices, in each node", "stages")

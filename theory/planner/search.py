@@ -125,7 +125,7 @@ def _divisors(number: int, most: int) -> list[int]:
 
 
 def _pieces(layers: int, pipeline: int, micro_batches: int) -> list[int]:
-    """Return the numbers of stages on each rank to try; above 1, micro-batches go round in groups of `pipeline`."""
+    """Return the numbers of stages per rank to try. More than one needs a multiple of `pipeline` micro-batches."""
     if pipeline == 1 or micro_batches % pipeline:
         return [1]
     return _divisors(-(-layers // pipeline), MOST_PIECES)
