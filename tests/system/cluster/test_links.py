@@ -119,7 +119,7 @@ def test_a_greeting_may_come_byte_by_byte():
 def test_ranks_that_do_not_meet_are_named():
     first, second = Listener("127.0.0.1"), Listener("127.0.0.1")
     addresses = [first.address, second.address, None, None]
-    with pytest.raises(OSError, match=r"rank 1, 2, 3 .*connect"):
+    with pytest.raises(OSError, match=r"ranks 1, 2, 3 .*connect"):
         first.connect(0, addresses, 0.01)
     with pytest.raises(OSError, match=r"rank 1 .*rank 0 .*127.0.0.1, port \d+ .*refused"):
         second.connect(1, addresses, 60.0)
