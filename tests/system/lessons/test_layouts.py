@@ -30,7 +30,7 @@ def test_the_price_list_gives_the_planners_memory_to_the_byte_and_a_layout_as_fa
 def test_a_single_replica_has_nobody_to_shard_its_states_with():
     alone = {"data": 1, "tensor": 8, "pipeline": 1, "micro_batch": 1, "shard": "full", "recompute": True}
     case = draw_case(random.Random(1), "node", "middle")
-    assert "several replicas" in case.refusal(alone) and not case.refusal(alone | {"shard": "optimizer"})
+    assert "at least two replicas" in case.refusal(alone) and not case.refusal(alone | {"shard": "optimizer"})
 
 
 def test_a_job_that_fails_takes_as_long_as_the_closed_form_says():

@@ -161,5 +161,5 @@ def test_files_that_the_inventory_did_not_write_are_told_in_a_sentence(command, 
     ):
         with pytest.raises(ValueError, match=said):
             inventory.read(json.dumps(good | wrong))
-    assert "no files of answers" in command("inventory", "--report", str(tmp_path)).output
+    assert "no answer files" in command("inventory", "--report", str(tmp_path)).output
     assert "give one of" in command("inventory").output
