@@ -70,7 +70,7 @@ def one_model(workers: int, s: Any) -> Split:
 
 
 def one_per_worker(workers: int, s: Any) -> int:
-    """Return `workers`: each has its own shard of the data, or its own stage."""
+    """Return `workers`: each worker has its own shard of the data, or its own stage."""
     return workers
 
 

@@ -42,7 +42,7 @@ MATH = SimpleNamespace(**vars(math) | {function.__name__: numpys for function, n
 
 
 class Race(RuntimeError):
-    """Raised if threads of a block access a cell of shared memory, one writes it, and no barrier separates them."""
+    """Raised if two threads of a block access one cell of shared memory, one to write it, and no barrier is between."""
 
 
 class DivergentBarrier(RuntimeError):

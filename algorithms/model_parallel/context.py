@@ -90,7 +90,7 @@ class Exchange:
         self.task, self.comm, self.pieces, self.heads = task, comm, pieces, heads
 
     def nothing_seen(self, q):
-        """Return the initial (output, log-sum-exp) of attention, before any key has been seen: (anything, -inf)."""
+        """Return the initial (output, log-sum-exp) of attention, before any key is seen: (uninitialised, -inf)."""
         total = kernels.empty((len(q), self.heads, q.shape[1]), q)
         total[:] = -math.inf
         return kernels.empty_like(q), total

@@ -179,7 +179,7 @@ class Coach {
     this.onMove();
   }
 
-  // Scroll the part of this step into the room above the bar, no farther than it takes.
+  // Scroll the part of this step into the room above the bar, only as far as necessary.
   bring() {
     const { at } = this.data.steps[this.step], box = this.part(at);
     if (!box || at === "run") return; // a button at the edge of the window

@@ -22,7 +22,7 @@ def axes(e: Experiment) -> list[str]:
 
 
 def of(e: Experiment, axis: str, strong: bool = False) -> tuple[list, str]:
-    """Return the values of a sweep and, if workers are varied, the reason why the values end there."""
+    """Return the values of a sweep and, if it varies the number of workers, why it stops at the last one."""
     if axis == "workers":
         return worker_stops(e, strong)
     return values(control_of(e, axis), _value(e, axis)), ""

@@ -170,8 +170,8 @@ def with_workers(experiment: Experiment, numbers: Iterable[int]) -> list[Experim
 def largest_rate(
     experiments: Sequence[Experiment], rate: float, parts: Sequence[int], enough: float, seeds: Sequence[int]
 ) -> tuple[float, float]:
-    """Return (the largest of `rate` / `parts` with which every experiment and seed ends at a loss of at most `enough`,
-    0).
+    """Return the largest of `rate` / `parts` with which every experiment and seed ends at a loss of at most `enough`,
+    and 0.
 
     If there is no such rate, return the largest one whose worst final loss is within a tenth of the lowest, and that
     loss. If there are no experiments, return `rate` and 0.

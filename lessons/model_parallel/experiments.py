@@ -268,7 +268,7 @@ def tensor_inside_the_node(run):
 
 
 def step_on_nodes(run, node, tensor, batch=4):
-    """Return the run of a step on nodes of `node` ranks, where `tensor` ranks split every matrix.
+    """Return the run of one step on nodes of `node` ranks, where `tensor` ranks split every matrix.
 
     `batch` is the number of sequences for each rank.
     """
