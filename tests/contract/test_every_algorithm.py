@@ -449,9 +449,7 @@ def test_a_diverging_rate_ends_as_diverged_with_everything_recorded(variant):
 
 @pytest.mark.parametrize("first", [True, False], ids=["first rank", "last rank"])
 @at_defaults([v for v in COMMUNICATING if not algorithms.find(v[0]).survives_loss])
-def test_a_lost_rank_is_named_with_its_step_where_nobody_can_go_on_without_it_and_nothing_recorded_is_lost(
-    variant, first
-):
+def test_a_lost_rank_that_ends_a_run_is_named_with_its_step_and_nothing_recorded_is_lost(variant, first):
     name, settings = variant
     whole = undisturbed(name, *settings.items())
     at = 0.4 * max(event_log.losses[-1][2] for event_log in whole.outcome.event_logs if event_log.losses)

@@ -168,7 +168,7 @@ def test_kernels_get_cuda_through_one_door():
     assert not [node for module, node, top in imports(door) if module == "numba" and top], "the door opens too early"
 
 
-def test_of_the_cluster_only_one_room_needs_torch_to_be_imported_and_no_other_room_of_it_imports_that_one():
+def test_only_one_room_of_the_cluster_needs_torch_and_no_other_room_of_it_imports_that_one():
     inside = "cluster/torch/"
     for path in (path for path in FILES if room(path) in ("cluster", "experiments", "app", "lessons")):
         where = path.relative_to(ROOT).as_posix()
@@ -297,3 +297,9 @@ def test_files_have_names_that_every_system_takes():
     reserved = re.compile(r"(^|/)(con|prn|aux|nul|com\d|lpt\d)(\.|/|$)|[\\:*?\"<>|]|[ .](/|$)", re.IGNORECASE)
     assert [name for name in names if reserved.search(name)] == []
     assert len({name.casefold() for name in names}) == len(names)
+
+
+def test_names_of_tests_have_at_most_100_characters():
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        long = re.findall(r"def (test_\w{96,})", path.read_text("utf-8"))
+        assert not long, f"{path.relative_to(ROOT)}: {long[0]} has {len(long[0])} characters"

@@ -43,7 +43,7 @@ def test_a_prediction_is_exact_if_what_it_expects_of_gradients_happens(fading):
     assert np.allclose(u, w, rtol=0, atol=1e-15)
 
 
-def test_without_momentum_a_prediction_from_one_noisy_gradient_makes_training_diverge_where_stale_weights_do_not():
+def test_predicting_from_one_noisy_gradient_diverges_where_stale_weights_do_not():
     x = np.random.default_rng(0).uniform(0.2, 1.8, 64)
     noisy = ScalarChain(w=(0.9, 1.0, 1.0, 1.1), x=np.where(x > 1, x, -x))  # targets are 1 whatever the sign
     settings = {"learning_rate": 0.3, "momentum": 0.0}

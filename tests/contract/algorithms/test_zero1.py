@@ -8,7 +8,7 @@ from tracing import HELD
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 5, 8])
-def test_every_rank_has_the_same_bits_as_with_synchronous_sgd_though_there_may_be_fewer_parameters_than_ranks(workers):
+def test_every_rank_has_the_bits_of_synchronous_sgd_even_with_fewer_parameters_than_ranks(workers):
     settings = {"update": "adam", "learning_rate": 0.05}
     dealt, whole = (
         train(name, ScalarChain(dtype=np.float32), workers, settings, steps=9) for name in ("zero1", "sync_sgd")

@@ -59,7 +59,7 @@ print(*sorted({name for name in sys.modules if name in ("pandas", "app.textbook.
 """
 
 
-def test_a_first_page_imports_neither_pandas_nor_other_pages_and_leaves_nothing_of_the_kinds_it_begins_with(tmp_path):
+def test_a_first_page_imports_neither_pandas_nor_other_pages_and_leaves_no_element_behind(tmp_path):
     (tmp_path / "first.py").write_text(FIRST_PAGE, "utf-8")
     said = subprocess.run(
         [sys.executable, str(tmp_path / "first.py"), str(ROOT / "app" / "pages.py")],

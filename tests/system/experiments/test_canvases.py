@@ -408,7 +408,7 @@ def test_a_picture_saved_as_svg_is_xml_with_a_bar_for_every_span_in_view(drawn):
 
 
 @pytest.mark.slow
-def test_the_axis_of_a_run_that_lost_a_rank_ends_where_the_run_does_and_not_where_the_others_wait_for_ever(drawn):
+def test_the_axis_of_a_run_that_lost_a_rank_ends_with_the_run_though_others_wait_for_ever(drawn):
     done = run(Experiment.of({"crash": "2:0.02"}))
     page = drawn("timeline", timeline.frame(done, "it"))
     page.get_by_role("button", name="end", exact=True).click()
@@ -888,7 +888,7 @@ def spied(page, seconds: float) -> dict:
 
 
 @pytest.mark.slow
-def test_a_lens_hides_no_beginning_of_a_path_and_no_number_and_magnifies_nothing_that_differs_by_rounding(drawn):
+def test_a_lens_hides_no_beginning_and_no_number_and_magnifies_no_rounding_difference(drawn):
     e = Experiment.of({"algorithm": "easgd", "slow": "1:5", "steps": 60, "network": "1GbE"})
     done = run(e)
     learned = replay.learn(e, done.summary["digest"])

@@ -437,7 +437,7 @@ def test_a_comparison_separates_settings_from_figures_and_says_what_all_runs_sha
     assert "  time  " in real and "virtual time" not in real, "one of them has a clock of its own"
 
 
-def test_runs_of_two_algorithms_that_part_are_called_another_training_only_where_one_claims_to_be_the_other(main):
+def test_runs_that_part_are_called_another_training_only_where_one_claims_to_be_the_other(main):
     for words in (["sync_sgd"], ["easgd"], ["local_sgd", "--period", 1, "--seed", 1], ["local_sgd", "--period", 3]):
         main("run", *words, *SMALL, "--learning-rate", 0.1)
     longer, claims, easgd, sync = [path.name for path in store.recent("runs")]

@@ -329,7 +329,7 @@ def test_a_real_cluster_refuses_what_it_cannot_obey_before_it_starts(settings, s
 
 
 @pytest.mark.parametrize("device", ["own", "1e6:1e6:1e-2"])
-def test_a_whole_batch_method_runs_on_real_ranks_though_the_data_are_fewer_than_the_batch_that_it_ignores(device):
+def test_a_whole_batch_method_runs_on_real_ranks_with_less_data_than_the_batch_it_ignores(device):
     e = Experiment.of(
         {"algorithm": "sandblaster", "workload": "spirals", "points": 100, "batch": 500, "cluster": "processes"}
         | {"workers": 2, "steps": 1, "device": device}

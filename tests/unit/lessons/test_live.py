@@ -162,7 +162,7 @@ def test_that_kernels_are_not_compiled_is_said_of_the_page_and_not_of_each_run(m
     assert "Numba" not in json.loads(answer)["words"]
 
 
-def test_a_figure_is_computed_with_other_settings_and_says_how_far_its_numbers_are_from_the_recorded_ones():
+def test_a_figure_with_other_settings_says_how_far_its_numbers_are_from_the_recorded_ones():
     name, names = "compression.latency_floor", ("workers", "latency")
     recorded = tries.figure_trial(lessons.recorded_figure(name), names)["recorded"]
     same, frame = engine().figure(name, {}, recorded)
