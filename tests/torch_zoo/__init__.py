@@ -14,6 +14,7 @@ python -m tests.torch_zoo --ranks 64 [NAME ...]    on simulated ranks only, with
 """
 
 QUICK = "ddp", "fsdp2", "one_f_one_b", "tensor_parallel"
+QUICK_TUTORIALS = "ddp_spawn 1 --batch_size 256", "fsdp2_transformer 2 2"
 TUTORIALS = (
     *("ddp_spawn", "ddp_elastic", "fsdp2_transformer", "pipeline_transformer", "pipeline_transformer --tracer"),
     *("tensor_parallel_transformer", "nano_gpt"),

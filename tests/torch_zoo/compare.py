@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import tempfile
 import warnings
@@ -14,6 +15,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+from cluster.real import processes
 from cluster.torch import Simulated, simulate
 
 FOLDER = Path(__file__).resolve().parent
@@ -29,6 +31,13 @@ def _process(rank: int, size: int, folder: str, names: Sequence[str]) -> None:
         torch.save(_result(name), Path(folder, f"{name}.{rank}"))
         dist.barrier()
     dist.destroy_process_group()
+
+
+def _all(_: int, size: int, folder: str, names: Sequence[str]) -> None:
+    """Import the programs, which takes seconds, and fork the processes of all ranks from this one."""
+    importlib.import_module("tests.torch_zoo.programs")
+    method = "fork" if processes.METHOD == "forkserver" else "spawn"
+    mp.start_processes(_process, (size, folder, names), size, start_method=method)
 
 
 def _program(name: str) -> Callable | None:
@@ -52,7 +61,8 @@ def _result(name: str) -> Any:
 def on_processes(size: int, names: Sequence[str]) -> dict[str, list]:
     """Return the results of each rank on real processes, by program."""
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(_process, (size, folder, names), size)
+        processes.prepare(_all)  # where torch may have been imported already
+        mp.start_processes(_all, (size, folder, names), 1, start_method=processes.METHOD)
         return {name: [torch.load(Path(folder, f"{name}.{rank}")) for rank in range(size)] for name in names}
 
 

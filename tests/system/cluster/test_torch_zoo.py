@@ -13,7 +13,7 @@ def test_two_simulated_ranks_give_the_bits_of_two_processes():
         assert difference(simulated(2, name).results, real[name]) == 0.0, name
 
 
-@pytest.mark.parametrize("name", slow_except({"ddp_spawn", "fsdp2_transformer"}, torch_zoo.TUTORIALS))
+@pytest.mark.parametrize("name", slow_except(2, (*torch_zoo.QUICK_TUTORIALS, *torch_zoo.TUTORIALS)))
 def test_tutorials_run_on_one_rank_and_on_four_and_every_rank_takes_part(name):
     for size in (1, 4):
         done = simulated(size, name)

@@ -1,6 +1,7 @@
 """FSDP2 for a Transformer: meta device, layers sharded one by one, mixed precision, prefetching, and a checkpoint."""
 
 import os
+import sys
 from dataclasses import dataclass
 
 import torch
@@ -85,12 +86,13 @@ def main():
     dist.init_process_group()
     rank, size = int(os.environ["RANK"]), dist.get_world_size()
     torch.manual_seed(0)
-    args = ModelArgs()
+    layers, steps = map(int, sys.argv[1:] or (3, 3))
+    args = ModelArgs(n_layers=layers)
     model = sharded(args)
     assert isinstance(model, FSDPModule) and isinstance(model.output.weight, DTensor)
     assert model.output.weight.placements == (Shard(0),) and model.output.weight.dtype == torch.float32
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for _ in range(3):
+    for _ in range(steps):
         model.unshard()
         tokens = torch.randint(0, args.vocab_size, (4, args.max_seq_len))
         loss = F.cross_entropy(model(tokens).flatten(0, 1).float(), tokens.flatten())
