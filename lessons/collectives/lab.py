@@ -13,7 +13,7 @@ MORE_RANKS = Assignment(
         "from 4 to 32 ranks, the ring's time grows over 6 times, that of the others less than 3 times": lambda rows: (
             _grows(rows, "ring") > 6 > 3 > max(_grows(rows, name) for name in WAYS[1:])
         ),
-        "with 32 ranks the ring takes over eight times as long as recursive doubling": lambda rows: (
+        "with 32 ranks the ring takes more than eight times as long as recursive doubling": lambda rows: (
             ratio(rows, "seconds", collective=("ring", "recursive_doubling"), workers=32) > 8
         ),
     },
@@ -51,7 +51,7 @@ BOXES = Assignment(
     turn={"collective": (*WAYS[:2], "hierarchical")},
     note=("seconds",),
     claims={
-        "recursive doubling takes over three times as long as the hierarchy": lambda rows: (
+        "recursive doubling takes more than three times as long as the hierarchy": lambda rows: (
             ratio(rows, "seconds", collective=("recursive_doubling", "hierarchical")) > 3
         ),
     },

@@ -243,7 +243,7 @@ def cut_step(run, data: int, tensor: int, stages: int):
     "Which layout of sixteen ranks is fastest in a full simulation?",
     source="Narayanan et al., SC 2021, section 5.4",
     claims={
-        "if eight ranks of two nodes share matrices, a step takes over three times as long as with four of one": (
+        "if eight ranks of two nodes share matrices, a step takes more than three times as long as with four of one": (
             lambda rows: (
                 ratio(rows, "ms", stages=1, tensor=(8, 4)) > 3 and ratio(rows, "ms", stages=2, tensor=(8, 4)) > 3
             )

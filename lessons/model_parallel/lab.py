@@ -63,7 +63,7 @@ NODES = Assignment(
     paired=True,
     note=("seconds", "bytes"),
     claims={
-        "splitting over four ranks is fastest, and splitting over eight takes over twice as long": lambda rows: (
+        "splitting over four ranks is fastest, and splitting over eight takes more than twice as long": lambda rows: (
             min(rows, key=lambda row: row["seconds"])["tensor"] == 4
             and ratio(rows, "seconds", tensor=(8, 4)) > 2
         ),

@@ -366,7 +366,7 @@ HIDDEN = "after backward", "during backward", "early layers first"
             math.isclose(row["sum"], rows[0]["sum"]) and math.isclose(row["compute"], row["tokens"] * PER_TOKEN)
             for row in rows
         ),
-        "with 2,048 tokens the all-reduce takes over twice as long as computing, with 32,768 under a fifth as long": (
+        "the all-reduce takes more than twice as long as computing with 2,048 tokens, and under a fifth with 32,768": (
             lambda rows: (
                 value(rows, "sum/compute", tokens=2048) > 2 and value(rows, "sum/compute", tokens=32768) < 1 / 5
             )
@@ -480,7 +480,7 @@ def profile(done):
         "on 10 Gb Ethernet each convolution takes longer to compute than to send": lambda rows: all(
             row["compute"] > row["sum"] for row in rows if row["layer"].startswith("conv")
         ),
-        "each dense layer takes over thirty times as long to send as to compute": lambda rows: all(
+        "each dense layer takes more than thirty times as long to send as to compute": lambda rows: all(
             row["sum"] > 30 * row["compute"] for row in rows if row["layer"].startswith("fc")
         ),
         "FLOPs per byte grow with the output positions, not with the parameters": lambda rows: all(

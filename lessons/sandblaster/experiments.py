@@ -29,7 +29,7 @@ def portions_computed(done):
                 for times in (3, 30)
             )
         ),
-        "if one worker is 30 times slower, a pass without backups takes over twice as long as one with backups": (
+        "if one worker is 30 times slower, a pass without backups takes more than twice as long as one with backups": (
             lambda rows: ratio(rows, "milliseconds", slowed=30, shares=("eight each", "eight each, backups")) > 2
         ),
         "with backups a slow worker costs less than half a pass": lambda rows: (

@@ -38,7 +38,7 @@ def peaks(done):
         "four times the batch holds four times the activations": lambda rows: all(
             abs(ratio(rows, "activations", batch=(4 * batch, batch)) - 4) < 0.1 for batch in BATCHES[:-1]
         ),
-        "with 64 sequences, activations take over ten times as much as all the rest": lambda rows: (
+        "with 64 sequences, activations take more than ten times as much as all the rest": lambda rows: (
             value(rows, "activations", batch=64) > 10 * value(rows, "16 d", batch=64)
         ),
         "with one sequence, activations take less than a fifth of what the rest takes": lambda rows: (
