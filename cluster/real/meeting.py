@@ -29,14 +29,14 @@ def shared_store(variables: Mapping[str, str], seconds: float) -> Any:
 
     Raise OSError if this rank cannot reach the store within `seconds`.
     """
-    import torch.distributed as dist
-
     rank, master, port = variables["RANK"], variables["MASTER_ADDR"], variables["MASTER_PORT"]
     if not master:
         raise ValueError(
             f"Open MPI started {variables['WORLD_SIZE']} ranks on several computers but does not say where rank 0 is; "
             "add mpirun -x MASTER_ADDR=HOST, with the first of the hosts."
         )
+    import torch.distributed as dist  # which takes seconds
+
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun already serves a store
     try:
         if rank == "0" and master in LOOPBACK and not served:

@@ -74,9 +74,8 @@ def run(
     alone = is_local(here)
     if alone:
         _set_defaults(loopback())
-    import torch.distributed as dist
-
     store = shared_store(here, START)
+    import torch.distributed as dist
 
     def exchange(x: Any, what: str = "offer") -> list:
         store.set(f"{what} {rank}", pickle.dumps(x))
