@@ -1,4 +1,7 @@
-"""HOW: algorithms, one file each, in families. `catalogue.py` lists them, `algorithm.py` says what each declares."""
+"""The algorithms: one file each, grouped in families.
+
+`catalogue.py` lists them, and `algorithm.py` defines what each of them declares.
+"""
 
 from typing import Any
 
@@ -6,8 +9,9 @@ __all__ = ["CATALOGUE", "FAMILIES", "FAMILY_IDEAS", "family", "find", "idea", "m
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of the catalogue, which is loaded at first use: `python -m algorithms` must be able to handle
-    Ctrl-C before that.
+    """Return the attribute `name` of the catalogue, which is imported at its first use.
+
+    Importing it earlier would delay the moment from which `python -m algorithms` handles Ctrl-C.
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,7 +2,7 @@
 
     ALGORITHM = Algorithm(worker, Settings, servers=servers, elements_sent=elements_sent, equivalences=(...))
 
-The command line, the workbench, the simulator and the tests read nothing else of a module. A misspelt field is a
+The command line, the workbench, the simulator and the tests read nothing else of a module. A misspelt field raises
 TypeError.
 """
 

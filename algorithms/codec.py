@@ -5,7 +5,7 @@
 A compression is chosen separately from the algorithm and wraps its communicator (`algorithms.parts.error_feedback`):
 gradients that the algorithm hands to `comm.all_reduce(g, op="mean")`, or pushes to a server, travel as the messages of
 a codec. The algorithm's own file does not change, as with the communication hooks of PyTorch's DistributedDataParallel.
-A misspelt fact is a TypeError.
+A misspelt field raises TypeError.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,21 +19,24 @@ from knobs import Knobs
 class Codec(Protocol):
     """A rank's encoder and decoder of gradients v, (d,). `Compression` declares which of the methods it has.
 
-    It is made by `Codec(s, tensors, rank, size, seed)`: the settings, slice and shape of each tensor in the gradient,
-    this rank among the `size` that train, and a seed that all ranks share.
+    `Codec(s, tensors, rank, size, seed)` makes it: `s` are the settings, `tensors` the slice and the shape of each
+    tensor in the gradient, `rank` is this rank among the `size` that train, and all ranks share the `seed`.
     """
 
     def encode(self, v) -> Any:
-        """Return the message for v, which stays unchanged; None if v is not finite and the code cannot express that."""
+        """Return the message for v, without changing v; None if v is not finite and the code cannot express that."""
 
     def decode(self, message, out) -> None:
-        """out (d,) <- the vector that the message stands for."""
+        """Decode the message into `out`, (d,)."""
 
     def add(self, message, total) -> None:
-        """total (d,) <- total + the vector that the message stands for. Only if `combine` is "all-gather"."""
+        """Add the decoded message to `total`, (d,), in place. Required only if `combine` is "all-gather"."""
 
     def mean(self, comm, v) -> Any:
-        """v <- the mean over ranks of the decoded vectors; return this rank's own. Only if `combine` is "codec"."""
+        """Replace v by the mean over ranks of the decoded vectors; return this rank's own decoded vector.
+
+        Required only if `combine` is "codec".
+        """
 
 
 def by_setting(s: Any) -> bool:

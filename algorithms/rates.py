@@ -1,6 +1,6 @@
 """The learning rates found by a search: `rates.toml`, one line per algorithm, workload and model.
 
-    known("easgd", "digits", "mlp")      Rate(best=0.5, loss=0.112, rate=0.5, many=0.5)
+    find_rate("easgd", "digits", "mlp")      Rate(best=0.5, loss=0.112, rate=0.5, many=0.5)
 
 `lockstep tune --table` writes the file. The default in the settings applies only to custom models.
 """
@@ -26,7 +26,7 @@ STAND_INS = {"mnist": "digits"}  # workloads that use another one's rates: image
 
 @dataclass(frozen=True)
 class Rate:
-    """A line of the table, found with 200 steps, batches of 32, and 4 workers or as many as the model can be cut for.
+    """A line of the table, found with 200 steps, batches of 32, and 4 workers (or as many as the model can be cut for).
 
     best   the rate with the lowest final held-out loss, averaged over seeds; lower and higher rates are worse
     loss   that held-out loss

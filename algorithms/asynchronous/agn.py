@@ -52,7 +52,7 @@ def replica(comm, task, s):
 
 
 def commit(comm, a, taken):
-    """Push the mean of the local steps, and return the server's w."""
+    """Push the mean gradient of the local steps, set `a` to 0, and return the server's w."""
     kernels.scale(a, 1 / taken)
     comm.send(a, SERVER)
     a[:] = 0

@@ -52,7 +52,7 @@ def replica(comm, task, s):
 
 
 def commit(comm, a):
-    """Push the sum of the local steps, and return the server's w."""
+    """Push the sum of the local steps' gradients, set `a` to 0, and return the server's w."""
     comm.send(a, SERVER)
     a[:] = 0
     return comm.recv(SERVER)

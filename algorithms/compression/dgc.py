@@ -34,7 +34,7 @@ class Settings(Knobs):
     momentum_correction: float = knob(
         0.5, "m, decay of the local velocity; the paper uses 0.9, with smaller steps", ge=0, lt=1
     )
-    nesterov_correction: bool = knob(False, "accumulate momentum in Nesterov's form instead of the plain one")
+    nesterov_correction: bool = knob(False, "accumulate Nesterov momentum instead of plain momentum")
     factor_masking: bool = knob(True, "reset the velocity of elements that were sent")
     clipping: float | None = knob(
         None, "maximum norm of the summed gradient; no limit by default", none="no limit", gt=0

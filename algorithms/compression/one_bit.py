@@ -64,7 +64,7 @@ class Codec:
         return x
 
     def by_row(self, x, out):
-        """out <- x with every matrix in row order, as in the model."""
+        """Copy x, whose matrices are in column order, into `out` with every matrix in row order, as in the model."""
         for place, shape in self.tensors:
             if len(shape) == 2:
                 out[place].reshape(shape)[:] = x[place].reshape(shape[::-1]).T

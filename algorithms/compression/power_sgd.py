@@ -34,7 +34,9 @@ class Settings(Knobs):
 
 
 class Matrix(NamedTuple):
-    """A coded tensor: its slice of the gradient, its shape, and its slices of the vectors that hold all P and all Q."""
+    """A tensor that is sent as P and Q: its slice of the gradient, its shape, and its slices of the vectors that hold
+    all P and all Q.
+    """
 
     place: slice
     rows: int
@@ -78,8 +80,9 @@ class Codec:
             out[place] = p[where]
 
     def factors(self, v, mean):
-        """Return a vector of all P and uncoded tensors, and a vector of all Q. mean(vector) averages a vector over the
-        ranks.
+        """Return a vector of all P and of the tensors sent as they are, and a vector of all Q.
+
+        mean(vector) averages a vector over the ranks.
         """
         p, q = (kernels.empty(length, v) for length in self.lengths)
         before = self.before(q)

@@ -57,7 +57,7 @@ class Codec:
         return self.by_part.mean(comm, v) if self.by_part else self.elect(comm, v)
 
     def elect(self, comm, g):
-        """g <- the majority's votes; return this rank's own votes."""
+        """Replace each element of g by the majority's vote, 1 or -1; return this rank's own votes in the same form."""
         if self.m is None:
             self.m = kernels.keep(kernels.zeros_like(g))
         kernels.ema(self.m, g, 1 - self.beta)
@@ -100,7 +100,7 @@ def ballot(m, zero_is_above: bool = True):
 
 
 def read(votes, out):
-    """out <- 1 or -1 for each element, as voted."""
+    """Set each element of `out` to 1 or -1, as voted; to NaN if there are no `votes`."""
     if votes is None:
         out[:] = math.nan
         return

@@ -77,13 +77,13 @@ class Codec:
         return largest
 
     def ternary(self, v, scales):
-        """Return a code for every element: 0, 1 or 2, which stand for -1, 0 and 1."""
+        """Return a code for every element, rounded stochastically: 0, 1 or 2, which decode to -1, 0 and 1."""
         codes, edges = kernels.empty(len(v), v, "uint8"), self.tensors.edges(slice(0, len(v)), v)
         kernels.stochastic_quantize(codes, v, scales, edges, 1, int(self.keys.integers(2**63)))
         return codes
 
     def read(self, bits, scales, many, out, part):
-        """out <- scale times the mean of `many` codes -1, 0 and 1, from their packed sums."""
+        """Set `out` to scale times the mean of `many` codes of -1, 0 or 1, given the codes' packed sums, `bits`."""
         runs, edges = self.tensors.within(part, out)
         kernels.stochastic_dequantize(out, bits, scales[runs], edges, many, width(many))
 

@@ -110,7 +110,7 @@ def is_gradient(other, theirs, owed):
 
 
 def restart(comm, w, losses, s):
-    """w <- the mean of all w, or the w of the worker with the lowest loss."""
+    """Overwrite w with the mean of all workers' w, or with the w of the worker with the lowest sum of losses."""
     if s.restart == "mean":
         comm.all_reduce(w, op="mean")
         return

@@ -2,7 +2,7 @@
 
 All P ranks take the same samples. Each has a copy of the model and computes T/P of the T positions of every sequence.
 All layers but attention treat each position by itself. In attention, a position sees all earlier ones, some of which
-are on other ranks. There are three ways for queries Q to meet their keys K and values V:
+are on other ranks. There are three ways for queries Q to reach their keys K and values V:
 
     gather     K, V <- all-gather               then attend to all keys that a position sees
     ring       P times: attend to the K, V at hand, while sending them to rank r+1 and receiving those of rank r-1

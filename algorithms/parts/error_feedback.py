@@ -20,7 +20,8 @@ from algorithms.codec import Compression
 
 
 def attach(comm, compression: Compression, s, tensors, seed: int, servers: int = 0, dtype="float32"):
-    """Return `comm` with its gradients compressed: the means over all ranks, or the workers' pushes to `servers`.
+    """Return a communicator that wraps `comm` and compresses gradients: those averaged over all ranks or, with
+    `servers`, those that workers push to servers.
 
     `s` are the compression's settings, `tensors` those of the model (`Task.tensors`), `dtype` that of its numbers.
     """
@@ -42,7 +43,7 @@ class ErrorFeedback:
         self.codec, self.feedback, self.combine, self.decay, self.error = codec, feedback, combine, decay, None
 
     def encode(self, g) -> Any:
-        """Return the message for this gradient; what it leaves out is added to the error."""
+        """Return the message for gradient g plus the error. What the message leaves out becomes the new error."""
         v = self._owed(g)
         message = self.codec.encode(v)
         if self.feedback and message is not None:

@@ -65,8 +65,8 @@ def check_turns(workload, s: FragmentSettings) -> None:
 def fragments(layers: Sequence[slice], count: int, pattern: Pattern) -> list[list[slice]]:
     """Return `count` fragments, each a list of slices of w. `layers` are the slices of the layers, in order.
 
-    A single layer stands for a model that cannot be cut, and is divided into equal pieces. Raise ValueError if there
-    are fewer layers, or parameters, than fragments.
+    A single layer means that the model cannot be cut between layers; it is divided into equal pieces. Raise ValueError
+    if there are fewer layers, or parameters, than fragments.
 
     >>> fragments([slice(0, 6), slice(6, 8), slice(8, 16)], 2, "consecutive")
     [[slice(0, 6, None), slice(6, 8, None)], [slice(8, 16, None)]]

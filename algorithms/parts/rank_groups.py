@@ -40,5 +40,5 @@ def one_of(numbers: list[int]) -> str:
 
 
 def divisors(ranks: int) -> list[int]:
-    """Return the numbers of groups that divide `ranks`."""
+    """Return the divisors of `ranks` in ascending order, such as the possible numbers of groups."""
     return [groups for groups in range(1, ranks + 1) if ranks % groups == 0]

@@ -1,4 +1,4 @@
-"""Average by reduce-scatter: rank k owns part k of the vector, averages all ranks' codes of it, and returns the mean.
+"""Average encoded vectors: rank k owns part k, averages what all ranks send of that part, and sends the mean to all.
 
     rank i -> owner k       m_ik <- encode(part k of v_i)                                           (reduce-scatter)
     owner k -> all ranks    a_k <- encode(u)        u <- mean over i of decode(m_ik) + E_k              (all-gather)
@@ -46,7 +46,7 @@ class ReduceScatterCodec:
         self.encode, self.decode, self.feedback, self.error = encode, decode, feedback, None
 
     def mean(self, comm, v):
-        """v <- the mean over the ranks; return the vector that this rank's own messages stand for."""
+        """Replace v by the mean over the ranks; return the vector that this rank's own messages decode to."""
         parts = shares(len(v), comm.size)
         mine = parts[comm.rank]
         messages = [self.encode(v[part], part) for part in parts]

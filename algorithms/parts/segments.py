@@ -20,7 +20,7 @@ class Segments:
         self._known: dict = {}
 
     def within(self, part: slice, like) -> tuple[slice, np.ndarray]:
-        """Return the slice of segments that overlap `part`, and their edges within it, on the device of `like`."""
+        """Return (slice of the segments that overlap `part`, their edges within it, on the device of `like`)."""
         if (part.start, part.stop) not in self._known:
             first = int(np.searchsorted(self._edges, part.start, "right")) - 1
             last = int(np.searchsorted(self._edges, part.stop, "left"))
@@ -33,7 +33,7 @@ class Segments:
 
 
 def tensor_segments(tensors) -> Segments:
-    """Return the segments that are the tensors of a model."""
+    """Return segments of a model's gradient, one for each tensor."""
     return Segments([place.stop - place.start for place, _ in tensors])
 
 

@@ -55,7 +55,7 @@ class ShardedVectors:
 
 
 def fetch(comm, w, count: int) -> None:
-    """w (d,) <- the shards' parts of w, on a worker."""
+    """Fetch a worker's copy of w, (d,), from the `count` shards, in place."""
     shards = list(enumerate(shares(len(w), count), 1))
     for rank, _ in shards:
         comm.send(FETCH, rank, COMMAND)

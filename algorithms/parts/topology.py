@@ -100,8 +100,9 @@ def neighbours(name: Topology, size: int, edges: str = "") -> Graph:
 
 
 def same_graph(name: Topology, size: int, edges: str = "") -> list[str]:
-    """Return a list with a note if this topology has the graph of another one, as a torus of 7 ranks is a ring; else
-    [].
+    """Return a list with one note if this topology is the same graph as another one (a torus of 7 ranks is a ring).
+
+    Return [] if it is not, or if there are custom `edges`.
     """
     if size < 3 or edges or (size > FEW and name != "torus"):
         return []

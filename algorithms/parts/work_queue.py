@@ -37,8 +37,9 @@ class WorkQueue:
         return self.summed.union(*self.computed.values(), *self.pushed.values())
 
     def assign(self, worker: int) -> int | None:
-        """Return a portion for a free worker: a pending one, or one that another worker has not finished; None if there
-        is none.
+        """Assign a portion to a free worker and return it: a pending one, or one that another worker has not finished.
+
+        Return None if there is none.
         """
         portion = self.pending.pop() if self.pending else None
         if portion is None and self.backups:
@@ -58,7 +59,7 @@ class WorkQueue:
         return portion
 
     def push_due(self, worker: int) -> bool:
-        """Return True if the worker should push its accumulated portions now; they are then in flight."""
+        """Return True if the worker should push its accumulated portions now, and if so mark them as in flight."""
         ready = self.computed.get(worker, set())
         due = bool(ready) and worker not in self.pushed and (len(ready) >= self.every or len(self.pending) <= self.few)
         if due:

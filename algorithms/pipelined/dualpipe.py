@@ -44,8 +44,8 @@ def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:
 
 
 def eight_steps(near, far, h, half, chunks):
-    """Return the eight steps of the rank at distance `h` from the end where `near` micro-batches enter and `far` ones
-    leave.
+    """Return the ops, in eight steps, of the rank at distance `h` from the end where `near` micro-batches enter and
+    `far` ones leave.
 
     Both are (stage, first micro-batch); each direction has `chunks` micro-batches.
     """

@@ -1,8 +1,8 @@
 """PipeDream keeps the pipeline full: each stage alternates one forward and one backward, on stashed weights.
 
 Stage s goes forward S-1-s times; then F and B take turns without end (1F1B), with an update after every B. By the
-time a mini-batch comes back, the weights it met have been updated S-1-s times: so each stage stashes the version
-that F read, and B reads it again. With w_s(b) the weights of stage s after b updates:
+time a mini-batch comes back, the weights that its F read have been updated S-1-s times: so each stage stashes that
+version, and B reads it again. With w_s(b) the weights of stage s after b updates:
 
     w_s(b+1) = w_s(b) - lr dL/dw_s ( w_0(b-S+1), w_1(b-S+2), ..., w_{S-1}(b) )
 

@@ -1,7 +1,7 @@
 """XPipe predicts weights as SpecTrain does, but once per mini-batch, for all its micro-batches, and along Adam's step.
 
 The pipeline is 1F1B over micro-batches without a flush, with an update every M of them. The first micro-batch of a
-mini-batch, the bellwether, counts the missing updates: mini-batch t should read version t, but meets version v; so
+mini-batch, the bellwether, counts the missing updates: mini-batch t should read version t, but finds version v; so
 
     u = w - (t - v) lr step        step: momentum's v, or Adam's m / (sqrt(v) + eps), both corrected for their start
     w <- w - lr (what the rule makes of (g_0 + ... + g_{M-1}) / M)        all g at u

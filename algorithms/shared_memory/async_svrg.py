@@ -6,8 +6,8 @@ anchor a, a share each; then, after a barrier, they take a step for each sample 
     G <- mean of g_i(a)        u <- u - lr (g_i(u) - g_i(a) + G)        a <- u, or the mean of the u that were read
 
 Near the optimum g_i(u) and g_i(a) are nearly equal and G is nearly 0, so steps vanish though no single g_i does. The
-paper's three ways of reading are guards of the memory: a lock for every read and every step, a lock for steps alone, so
-that a read may see half of a step, and no lock.
+paper's three ways of reading differ in what locks guard: every read and every step; steps alone, where a read may see
+half of a step; or nothing.
 
 Price: an all-reduce of d elements per epoch; G is dense, so every step writes all d. Memory: a and G on top of
 the u that all share, and with `average` its mean.
@@ -84,12 +84,16 @@ def descend(u, sample, rate, a, G):
 
 
 def descend_rows(u, indices, rows, rate, a, G, atomic):
-    """Take this step for each of these sparse rows, in one compiled loop; return the sum of their losses."""
+    """Take the step of `descend` for each of these sparse rows, in a compiled loop; return the sum of their losses."""
     return kernels.svrg(u, kernels.zeros_like(u), indices, *rows, a, G, rate, atomic)
 
 
 def anchor(comm, shared, mean):
-    """Return the anchor of the next epoch. No thread takes a step before all have reduced the next G."""
+    """Wait for all threads' last steps, and return the anchor of the next epoch.
+
+    A `mean` is averaged over the threads, and the shared vector is set to it. No thread takes a step before all have
+    reduced the next G.
+    """
     comm.barrier()  # the last step is written
     if mean is None:
         return shared.read()

@@ -50,7 +50,7 @@ def descend(w, samples, rate):
 
 
 def descend_rows(b, w, indices, rows, rate, atomic):
-    """Take this step for each group of b sparse rows, in one compiled loop; return the sum of their losses."""
+    """Take the step of `descend` for each b of the sparse rows, in a compiled loop; return the sum of their losses."""
     return kernels.hogwild(w, kernels.zeros_like(w), indices, *rows, rate, b, atomic)
 
 

@@ -62,7 +62,7 @@ def descend(w, sample, rate):
 
 
 def descend_rows(w, indices, rows, rate, atomic):
-    """Take this step for each of these sparse rows, in one compiled loop; return the sum of their losses."""
+    """Take the step of `descend` for each of these sparse rows, in a compiled loop; return the sum of their losses."""
     return kernels.hogwild(w, w[:0], indices, *rows, rate, 1, atomic)
 
 

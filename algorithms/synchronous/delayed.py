@@ -96,7 +96,10 @@ def worker(comm, task, s=Settings()):
 
 
 def start_sums(comm, layers, w, layerwise):
-    """Run a step's backward pass and start the sums of its gradients; return {first parameter: (place, handle)}."""
+    """Run a step's backward pass and start the all-reduces of its gradients.
+
+    Return {first parameter: (slice of w, handle)} of the layers or, if not `layerwise`, of the whole model.
+    """
     gradients = ((layer.place, layer.backward(w[layer.place])) for layer in reversed(layers))
     if not layerwise:
         whole = kernels.empty_like(w)

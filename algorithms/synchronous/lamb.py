@@ -71,7 +71,7 @@ class Lars:
         self.s, self.v = s, kernels.state_like(w)
 
     def prepare(self, g, count):
-        """Do nothing: LARS needs no norm of the whole model."""
+        """Do nothing: LARS, unlike LAMB, needs only the gradient of one tensor at a time."""
 
     def take(self, w, g, place, rate, rescaled):
         weights, gradient = norm(w), norm(g)
@@ -89,7 +89,7 @@ class Lamb:
         self.moments = kernels.state_like(w), kernels.state_like(w)
 
     def prepare(self, g, count):
-        """u <- Adam's direction, which is Adam's step from 0 with a rate of -1."""
+        """Set `u` to Adam's direction for all tensors, which is Adam's step from 0 with a rate of -1."""
         self.u[:] = 0
         kernels.adam(self.u, *self.moments, g, count, -1.0, *BETAS, self.s.eps)
 

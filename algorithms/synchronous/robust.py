@@ -176,7 +176,7 @@ def squared_distances(rows, point, skip=-1):
 
 
 def weighted_sum(out, rows, weights, own):
-    """out <- own * out + the sum of the rows, each times its weight."""
+    """Set `out` to `own` times `out` plus the sum of the rows, each times its weight."""
     for row, weight in zip(rows, weights, strict=True):
         kernels.mix(out, row, own, weight)
         own = 1.0

@@ -1,4 +1,4 @@
-"""V-shaped schedules that repeat a block, the passes of one micro-batch, whose lifespan determines the memory.
+"""V-shaped schedules that repeat a block, the passes of one micro-batch; the block's lifespan determines the memory.
 
 Rank r of S holds the stages r and 2S-1-r. A block gives the slots, all equally long, in which it does F of the first, F
 of the second, I of the second and I of the first for micro-batch 0; for micro-batch m that is 6 m slots later, since a

@@ -195,7 +195,7 @@ class Executor:
             self.task.report(state.weights.w, state.stage.where, new=number == 0)
 
     def _after_loss(self) -> None:
-        """Do nothing more after the last stage's loss; subclasses may stop here."""
+        """Called after the last stage has computed a loss. Does nothing; a stream checks here whether to end."""
 
     def _batches(self, state: StageState) -> int:
         return 1

@@ -31,7 +31,7 @@ from algorithms.parts.pipeline.stage_state import LatestWeights, StageState
 
 
 class GlobalNormClipping(Executor):
-    """All stages receive the norm before they update; each rank has one stage."""
+    """An executor whose stages all receive the gradient's norm before they update; each rank has one stage."""
 
     plan: Flush
 
@@ -74,7 +74,7 @@ class GlobalNormClipping(Executor):
 
 
 class PostValidation(GlobalNormClipping):
-    """Stages update at once, and roll back if the norm turns out to have been too large."""
+    """An executor whose stages update at once, and roll back if the norm turns out to have been too large."""
 
     def __init__(self, comm, task, plan, s):
         super().__init__(comm, task, plan, s)
@@ -108,7 +108,10 @@ class PostValidation(GlobalNormClipping):
         """Report nothing: the update is not validated yet."""
 
     def _validate(self, last: bool = False) -> None:
-        """Receive |g| and correct the update. After the `last` mini-batch, repeat no forwards."""
+        """Receive |g|, correct the last update if |g| was too large, and report the weights.
+
+        After a correction the forwards done since then are repeated, except after the `last` mini-batch.
+        """
         state, g, self.g = self.state, self.g, None
         if not state.stage.last:
             self.clipped = self._clip(g, self._receive_norm())

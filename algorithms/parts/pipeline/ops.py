@@ -99,8 +99,8 @@ def lists(schedule: Callable[..., Iterable[Op]], ranks: int, chunks: int, **opti
 def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:
     """Return the ops that `op` waits for in a pipeline whose last stage is `last`, as plain tuples, which equal ops.
 
-    Where the next stage splits its backward, its I stands for the B named here. An update waits only for its place in
-    the list, and for the other ranks that hold its stage.
+    Where the next stage splits its backward, its I takes the place of the B named here. An update waits only for its
+    place in the list, and for the other ranks that hold its stage.
     """
     kind, stage, chunk = op
     if kind == "F":

@@ -118,7 +118,7 @@ class InFlight:
     nbytes: int = 0  # of what is saved or pending
 
     def store(self, arrays, workload) -> Any:
-        """Return `arrays`, which the `workload`'s model saved, after counting their memory as this micro-batch's."""
+        """Set `nbytes` to the size of `arrays`, which the `workload`'s model saved, and return `arrays`."""
         self.nbytes = sum(workload.extents(arrays).values())
         return arrays
 
@@ -150,7 +150,7 @@ class StageState:
         return (self.spare, False) if self.g is None else (self.g, True)
 
     def accumulate(self, chunk: int) -> None:
-        """Count a micro-batch whose backward pass has added its gradient to the sum."""
+        """Count a micro-batch whose backward pass has added its gradient to the sum; it is no longer in flight."""
         flight = self.in_flight.pop(chunk)
         self.gradients += 1
         if self.gradients == 1:
