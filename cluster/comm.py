@@ -65,10 +65,13 @@ class Comm(Protocol):
         """Send a copy of `x` to rank `dst` and continue."""
 
     def recv(self, src: int, tag: int = 0) -> Message:
-        """Return the next message from `src` with `tag`. Raise RankLost if `src` is lost and left no message."""
+        """Wait for the next message from `src` with `tag`; return it. Raise RankLost if `src` is lost and left none."""
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
-        """Return (src, message) for the earliest message with `tag`, or (src, None) once for each lost rank and tag."""
+        """Wait for a message with `tag` from any rank, and return (src, message) for the earliest one.
+
+        For a rank that is lost, return (src, None), once for each tag.
+        """
 
     def poll(self, tag: int = 0) -> Sequence[int]:
         """Return the ranks that recv_any with `tag` would return now, in the same order.
@@ -165,12 +168,15 @@ def flat(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         flags = x.flags
         if not flags.writeable:
-            raise ValueError("all_reduce works in place, but this array is read-only; give it a copy.")
+            raise ValueError("all_reduce works in place, but this array is read-only; pass a copy.")
         contiguous = flags.c_contiguous
     else:
         contiguous = x.is_contiguous()
     if not contiguous:
-        raise ValueError("all_reduce works in place, but this array is not contiguous; give it a copy.")
+        raise ValueError(
+            "all_reduce works in place, but this array is not contiguous; pass a contiguous copy "
+            "(numpy.ascontiguousarray, or x.contiguous() in torch)."
+        )
     return x if x.ndim == 1 else x.reshape(-1)
 
 
@@ -178,7 +184,7 @@ def vector(x: Any) -> Any:
     """Return `x`. Raise ValueError if it is not a vector, and so cannot be reduced piece by piece."""
     if x.ndim != 1:
         raise ValueError(
-            f"reduce_scatter needs a vector, but got an array of shape {tuple(x.shape)}; give it x.reshape(-1)."
+            f"reduce_scatter needs a vector, but got an array of shape {tuple(x.shape)}; pass x.reshape(-1)."
         )
     return x
 

@@ -28,7 +28,7 @@ class EventLog:
                                                     counts this rank's reports of that part from 1, kept or dropped;
                                                     `places` has the indices of parts that are not contiguous, by
                                                     (start, stop)
-    remarks    reasons, as clauses, why this rank did not replay all its gradients from a CUDA graph
+    remarks    the reasons why this rank did not replay all its gradients from a CUDA graph, as clauses
 
     `clock` returns the rank's time; `step` is its current step (-1 before the first, and on servers). `mark` is the
     time up to which every second is accounted for. `flops` counts the FLOPs of its kernels so far, `updates` the new

@@ -16,7 +16,7 @@ class SharedCheckpoint:
     """The model that was reported last, or `w` before any report. Simulated ranks use `Checkpoints` instead.
 
     The parent of the ranks creates it, and the ranks attach its memory when they first use it. For a restarted rank,
-    `past` is the losses that its predecessor had recorded; for every other rank it is None.
+    `past` has the rows of losses that its predecessor recorded; for every other rank it is None.
     """
 
     def __init__(self, w: np.ndarray):

@@ -10,7 +10,7 @@ from typing import cast
 from cluster.real.links import FOREVER
 from cluster.real.meeting import notice_silence
 
-STRANGER = -1  # stands for the rank of a caller without the token
+STRANGER = -1  # in place of a rank, for a caller without the token
 _HELLO = struct.Struct("<16sI")  # the receiver's token, the sender's rank
 
 

@@ -133,9 +133,9 @@ def leave(comm: RealComm) -> list[str]:
 
 
 def crash_at(at: float, comm: RealComm, finished: Callable[[], bool], report: Callable[[], Any]) -> None:
-    """Kill this process at the time `at` on the run's clock, once `report()` has sent what it recorded.
+    """Start a thread that kills this process at time `at` on the run's clock, after `report()` has sent its records.
 
-    Do nothing if the rank has finished by then, i.e. if `finished()` returns True.
+    The thread does nothing if the rank has finished by then, i.e. if `finished()` returns True.
     """
 
     def crash() -> None:

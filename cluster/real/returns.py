@@ -38,7 +38,7 @@ class Returns:
         return self._start(rank, event_log, past)
 
     def come(self, rank: int, offers: dict[int, tuple], closed: set[int]) -> Whereabouts:
-        """Return what a restarting rank needs to reconnect.
+        """Record that a rank is no longer away, and return what it needs to reconnect.
 
         That is the address of every rank that is up, taken from `offers`, and the ranks that may still crash.
         """

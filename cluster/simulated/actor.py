@@ -21,11 +21,11 @@ class Actor:
         self.source_world: int | None = None  # the world rank of that one
         self.collective = ""  # the one in progress
         self.strand: Any = None  # which runs it, once it is spawned
-        self.waits: list[tuple[float, float]] = []  # in the background: from when to when for what was not sent yet, s
+        self.waits: list[tuple[float, float]] = []  # in the background: (start, end) of waits for unsent messages, s
         self.inbox: Delivery | None = None  # the message for which it was woken
 
     def happen(self, time: float) -> Actor:
-        """Return this actor, which continues now: in the event queue, an actor stands for its own wake-up."""
+        """Return this actor, which continues now: in the event queue, an actor is its own wake-up event."""
         return self
 
     def wait_until(self, time: float) -> None:

@@ -18,10 +18,10 @@ depends on the length of the vector: it is 4 to 14 % on average over all session
 fraction of T. Single sessions differ by a factor of up to forty: the same bowl of 100 numbers lost 0.7 % in one and
 28 % in another.
 
-`TAKEN` and `MEETING` were fitted to the losses of two real threads (`tests/benchmarks/lost_additions.py`), on cores
-that pass a line in 53 to 290 ns. With sparse rows of 4 to 32 lines, the threads lost 0.6 to 1.1 times what is simulated
-on average over all sessions, and 0.29 to 2.0 times in single sessions; with steps that access all lines, 0.6 to 1.7
-times. The model leaves out how far apart cores are, and that a step takes longer because lines travel.
+`TAKEN` and `MEETING` were fitted to the additions that two real threads lost (`tests/benchmarks/lost_additions.py`),
+on cores that pass a line in 53 to 290 ns. With sparse rows of 4 to 32 lines, the threads lost 0.6 to 1.1 times what is
+simulated on average over all sessions, and 0.29 to 2.0 times in single sessions; with steps that access all lines, 0.6
+to 1.7 times. The model leaves out how far apart cores are, and that a step takes longer because lines travel.
 Source: threads that read and write in this way are those of Niu, Recht, Re & Wright, NIPS 2011, who assume atomic
 additions; the probability is elementary.
 """

@@ -225,7 +225,7 @@ class FusedAllReduce:
                 participant.advance(participant.waiter, lost)
 
     def _count(self, pieces: list[slice], scaled: bool) -> None:
-        """Charge each rank's sums to its event log. In the ring, a rank adds all pieces except one."""
+        """Add the FLOPs of each rank's sums to its event log. In the ring, a rank adds all pieces except one."""
         x, prices = self.participants[0].x, {}
         for rank, participant in enumerate(self.participants):
             if participant.metered:
@@ -247,7 +247,7 @@ class FusedAllReduce:
         ]
 
     def _times(self, pieces: list[slice], scaled: bool) -> tuple[list[float], list[tuple]]:
-        """Return when each rank has the sum, in s, and one row for all of its messages. Occupy the ports until then."""
+        """Return when each rank has the sum, in s, and one message row per rank. Occupy the ports until then."""
         participants = self.participants
         comm, x = participants[0].comm, participants[0].x
         sim, device, members = comm._sim, comm._sim.device, comm.members

@@ -71,7 +71,7 @@ class Channel:
 
 
 class Mailbox:
-    """The channels of one rank, by key (group, tag), and the losses that it knows of."""
+    """The channels of one rank, by key (group, tag), and the lost ranks that it knows of."""
 
     def __init__(self, queue: EventQueue, lost: dict[int, Rank]):
         self._queue = queue

@@ -11,7 +11,7 @@ Otherwise threads with equal work would stay in lockstep forever, which real thr
 
 A vector that is accessed as a whole is read and written in `PIECES` pieces, each at one moment, so a read may see one
 piece before and another after a step of another rank. Real threads lose cache lines, all numbers of a line or none; a
-piece stands for a number of lines. cells.py decides what is lost when two writes overlap.
+piece represents a number of lines. cells.py decides what is lost when two writes overlap.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""A ring without messages: its sums, bit for bit; its times, from a recurrence; and the ranks that decide them."""
+"""A ring all-reduce without messages: its sums, bit for bit, its times, from a recurrence, and who decides them."""
 
 import numpy as np
 

@@ -58,7 +58,7 @@ class Members:
     def ring(self, count: int, itemsize: int, first: int, stop: int) -> list[float]:
         """Simulate steps `first` to `stop` - 1 of a ring over `count` numbers; return when each rank is done, in s.
 
-        The first P - 1 steps sum, the others only pass on. One row stands for all messages from a rank to the next.
+        The first P - 1 steps sum, the others only pass on. All messages from a rank to the next form one row.
         """
         groups, size = self.groups, self.size
         pieces = [(piece.stop - piece.start) * itemsize for piece in shares(count, size)]

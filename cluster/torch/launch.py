@@ -76,7 +76,7 @@ def run(
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Recorded:
-    """Return what `program()` produced on every rank of `machines`. Errors of the run are in the outcome.
+    """Run `program()` on every rank of `machines`, and return what the run produced. Its errors are in the outcome.
 
     `main()` makes each rank's __main__. `on_line(rank, line)` is called with each line that ranks print; without it,
     lines are printed after the rank's number. `on_progress` and `stop` are those of `cluster.simulated.run`. These

@@ -26,7 +26,7 @@ def log_values(values: Mapping[str, Any]) -> None:
 
 
 def log_line(line: str) -> None:
-    """Record the numbers in a line that this rank prints, and only the first number of each name."""
+    """Record the losses and accuracies in a line that this rank prints; of several with one name, only the first."""
     mine = current()
     if mine and (found := LINE.findall(line)):
         numbers: dict[str, float] = {}

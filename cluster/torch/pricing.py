@@ -1,4 +1,4 @@
-"""What a script costs: each torch operation by a roofline, which is repeatable, or by measured CPU time.
+"""The virtual time of a script's work: a roofline for each torch operation, which is repeatable, or measured CPU time.
 
 On a device that has been measured for scripts (`cluster.script_device`), Python takes time, too: a fixed time for each
 call of a Python function, which `sys.setprofile` counts. Otherwise only operations take time. Reading data and saving
@@ -53,7 +53,7 @@ class Pricer:
         self.poll: Callable[[], None] = lambda: None  # called after each operation that is priced
 
     def charge(self) -> None:
-        """Charge the rank for its work since the last call, except for operations."""
+        """Charge the rank for its work since the last call, unless it has already been charged for it."""
 
     def skip(self) -> None:
         """Do not charge for anything since the last call of `charge`."""

@@ -58,7 +58,7 @@ class Process:
         self.called_back = self.draining = self.blocks_for_futures = self.has_enough = False
 
     def enter(self) -> None:
-        """Record the script's line, and process every event before this rank's time."""
+        """Charge for the work so far, record the script's line, and process every event before this rank's time."""
         self.pricer.charge()
         self.line = script_line()
         self.sim.queue.sync(self.rank)

@@ -90,7 +90,7 @@ def _clocks() -> tuple[float, float]:
 
 
 def _give_up(stopping: bool) -> ClusterError:
-    """Abandon the running rank's thread, and return what to tell the user."""
+    """Abandon the running rank's thread, and return the error that tells the user so."""
     holder = BATON.holder
     line = script_line(BATON.frame())
     where = f"{f'rank {holder.state.rank}' if holder and holder.thread else 'a rank'}{f' ({line})' * bool(line)}"

@@ -105,7 +105,7 @@ class PendingWork(dist.Work):
 
 
 class CollectiveWork(PendingWork):
-    """One rank's part of a meeting, which it joined when it was `ready`, in s."""
+    """One rank's part in a collective (a `Meeting`), which it joined at time `ready`, in s."""
 
     def __init__(self, group: Group, result: Any, meeting: Meeting, ready: float):
         super().__init__(group, result)

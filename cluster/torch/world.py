@@ -55,7 +55,7 @@ def _meet(url: str, rank: int = -1, world_size: int = -1, **_: Any) -> Iterator[
 
 
 def _monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """A plain barrier, because here every deadlock report says who is missing."""
+    """Run a plain barrier instead, because here every deadlock report says who is missing."""
     dist.barrier(group)
 
 

@@ -116,8 +116,8 @@ def _usual(lanes: Lanes, is_one_program: bool) -> np.ndarray:
     """Return how long work with each span's label usually takes, the median over ranks; infinity for a span that is not
     work.
 
-    A rank's value is the lower median of all its spans with the label. In a script a label may stand for all kinds of
-    operations, so there each span is compared with the same one on the other ranks, if they have it.
+    A rank's value is the lower median of all its spans with the label. In a script, operations of all kinds may have
+    the same label, so there each span is compared with the same one on the other ranks, if they have it.
     """
     usual = np.full(len(lanes.rank), np.inf)
     works = np.flatnonzero((lanes.kind == COMPUTE) | (lanes.kind == UPDATE))
@@ -159,7 +159,7 @@ def _same_on_other_ranks(lanes: Lanes, spans: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _shortest(lanes: Lanes, waits: np.ndarray) -> np.ndarray:
-    """Return, for each of these waits, the length of the shortest wait of the same rank that ended at the same time."""
+    """Return, for each of these waits, the length of the shortest one that the same rank ended at the same time."""
     order = np.lexsort([lanes.by[waits], lanes.end[waits]])
     end, by, took = lanes.end[waits][order], lanes.by[waits][order], (lanes.end - lanes.start)[waits]
     group = np.empty(len(waits), int)
@@ -188,7 +188,7 @@ def _medians(key: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _critical(lanes: Lanes) -> np.ndarray:
-    """Return the spans of the critical path: a chain without slack from the start of the run to its last span."""
+    """Return a mask of the spans on the critical path: a chain without slack from the start to the run's last span."""
     critical = np.zeros(len(lanes.rank), bool)
     works = np.flatnonzero(lanes.kind != IDLE)
     if not len(works):

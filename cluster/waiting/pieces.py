@@ -34,7 +34,7 @@ class Pieces:
             self._parts.append(tuple(part[some] for part in parts))
 
     def columns(self) -> list[np.ndarray]:
-        """Return the five columns, joined."""
+        """Return the columns wait, rank, reason, seconds and span, with one row for each piece."""
         if not self._parts:
             return [np.zeros(0, kind) for kind in (int, int, int, float, int)]
         return [np.concatenate(column) for column in zip(*self._parts, strict=True)]
@@ -49,7 +49,7 @@ class Pieces:
 
 
 def walk_back(lanes: Lanes) -> Pieces:
-    """Return the pieces of these waits, found by walking back from each wait's end until its whole length is accounted
+    """Return the pieces of all waits, found by walking back from each wait's end until its whole length is accounted
     for.
     """
     pieces = Pieces()
@@ -141,7 +141,7 @@ def _passed_on(lanes: Lanes, mine, theirs, longer) -> np.ndarray:
 
 
 def _alike(lanes: Lanes, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return True where two spans of different ranks have the same kind, label and step, and are not waits."""
+    """Return a mask: True where two spans of different ranks have the same kind, label and step, and are not waits."""
     same = (one >= 0) & (other >= 0) & ~lanes.waits[one] & (lanes.rank[one] != lanes.rank[other])
     for column in (lanes.kind, lanes.label, lanes.step):
         same &= column[one] == column[other]
@@ -149,7 +149,7 @@ def _alike(lanes: Lanes, one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _turn(lanes: Lanes, wait: np.ndarray) -> np.ndarray:
-    """Return when the rank that ended each wait last finished sending to others."""
+    """Return when the rank that ended each wait sent its previous message, in s; -inf if that went to the same rank."""
     m, turn = lanes.messages, np.full(len(wait), -np.inf)
     place = np.empty(len(m.sent), int)
     place[m.by_sender] = np.arange(len(place))
