@@ -53,7 +53,7 @@ def written_chapters() -> list:
 
 
 def figures(chapter: str) -> dict:
-    """Return a chapter's figures by name (name -> lessons.figure.Figure), in the order of its file or files."""
+    """Return a chapter's figures by name (name -> lessons.figure.Figure), in the order in which they are defined."""
     from lessons.figure import Figure
 
     module = importlib.import_module(f"lessons.{chapter}.experiments")

@@ -28,7 +28,7 @@ COMPUTE = 3  # minutes for a prediction, with a pencil
 
 
 class Chapter:
-    """The chapter in `folder`, with the folder's name. Files are read on demand; nothing is run."""
+    """The chapter in `folder`, named after the folder. Files are read on demand; only `recompute` runs anything."""
 
     def __init__(self, folder: Path):
         self.folder, self.name = folder, folder.name
@@ -39,7 +39,9 @@ class Chapter:
         return (self.folder / "text.md").is_file()
 
     def title(self) -> str:
-        """Return the title of the text, else of chapter.toml, else the name in words."""
+        """Return the chapter's title: the first line of its text, else the title in chapter.toml, else its name in
+        words.
+        """
         if not self.has_text:
             return self.front.title or self.name.replace("_", " ").capitalize()
         return self.text().lstrip().splitlines()[0].lstrip("# ")
@@ -77,7 +79,7 @@ class Chapter:
 
     @property
     def minutes(self) -> int:
-        """The minutes it takes to read the text without its folds.
+        """The minutes it takes to read the text without its folds; without a text, one minute for each figure.
 
         A minute is 200 words. Each figure, piece of code or animation adds one, and each prediction three.
         """
@@ -102,7 +104,9 @@ class Chapter:
 
     @property
     def figures_on_page(self) -> list[str]:
-        """The full names of the figures on the page, in order: those in the text or, without one, all declared."""
+        """The full names of the figures on the page, in order: those in the text or, if there is no text, all declared
+        ones.
+        """
         return markup.shown_figures(self.text(), self.name) if self.has_text else list(self.figure_questions)
 
     def figure_number(self, name: str) -> str:
@@ -115,7 +119,9 @@ class Chapter:
 
     @property
     def figures(self) -> list[str]:
-        """The full names of the figures whose rows or numbers the texts show or, without a text, of all declared."""
+        """The full names of the figures that the text and the lab sheet show or quote or, if there is no text, of all
+        declared ones.
+        """
         if not self.has_text:
             return list(self.figure_questions)
         texts = (self.text(), self.lab())
@@ -162,7 +168,7 @@ class Chapter:
         only: Collection[str] | None = None,
         imap: Callable[[Callable, Iterable], Iterable] | None = None,
     ) -> Golden:
-        """Compute and return the results of figures and quiz items, for a golden file. Call `log` with the name of
+        """Compute the results of figures and quiz items again and return them as a Golden. Call `log` with the name of
         each.
 
         They run in this process or, for figures, through `imap`, which may call functions in other processes.
@@ -209,15 +215,15 @@ class Chapter:
 
 
 def _minutes(text: str) -> int:
-    """Return the minutes that a reader needs for a text up to its list of sources, including its predictions."""
+    """Return the minutes that a reader needs for `text` and its predictions, not counting the list of sources."""
     words = len(markup.MARK.sub("", text.partition("\n## Sources")[0]).split())
     asked = len(markup.predictions(text))
     return round(words / WORDS_A_MINUTE) + len(markup.ALONE_IN_TEXT.findall(text)) + (COMPUTE - 1) * asked
 
 
 def rerun(name: str, log: Callable[[str], None] | None = None) -> golden.RecordedFigure:
-    """Run the figure with this full name and return its results as a record. Call `log` with its name and the number of
-    each run.
+    """Run the figure with this full name and return its results as a record. Call `log` before each run with the
+    figure's name and the run's number.
     """
     return run_figure(name, lessons.find(name), lambda n: log(f"{name}, run {n}") if log else None)
 
@@ -225,7 +231,7 @@ def rerun(name: str, log: Callable[[str], None] | None = None) -> golden.Recorde
 def run_figure(name: str, figure, on_run: Callable[[int], None] = lambda _: None) -> golden.RecordedFigure:
     """Run a figure's experiments in this process with all seeds, and return the results as a record.
 
-    Call `on_run` at each run with the number of runs started so far.
+    Call `on_run` before each run with its number, counted from 1 over all seeds.
     """
     from experiments.execution.run import run
     from experiments.specification.experiment import Experiment

@@ -9,7 +9,7 @@
             done = run(algorithm="large_batch", learning_rate=0.1, warm_up=start, workers=8, epochs=10)
             yield {"start": start, "loss": done.summary["held_out_loss"]}
 
-A figure is a function of `run(**flat values of an experiment) -> Run` that yields rows (or returns a list of them),
+A figure is a function of `run(**settings of an experiment) -> Run` that yields rows (or returns a list of them),
 dicts of plain values. It is called with five seeds (`lessons.seeds`): means are drawn and printed, with the spread.
 Each claim is a sentence about the *shape* (which curve is higher, where it bends) with its test, which the rows of
 every seed must pass. A figure takes at most 30 s with all seeds. `look` says how rows are drawn, so that the comparison
@@ -33,7 +33,9 @@ from lessons.seeds import run_now as run_now
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: `question` for the reader, `source` in the literature, `claims` as sentence -> whether rows show it."""
+    """A figure: the `question` it answers, its `source` in the literature, and its `claims` (sentence -> function that
+    tests it on the rows).
+    """
 
     name: str
     question: str
@@ -45,7 +47,9 @@ class Figure:
 
 
 def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], bool]], look: Look | None = None):
-    """Turn a function `name(run)` that yields or returns rows into a Figure; its docstring says what to look at."""
+    """Return a decorator that turns a function `name(run)`, which yields or returns rows, into a Figure. The function's
+    docstring becomes the text that says what to look at.
+    """
 
     def made(make: Callable[[Seeded], Iterable[dict[str, Any]]]) -> Figure:
         text = inspect.cleandoc(make.__doc__ or "")
@@ -128,7 +132,9 @@ def columns_read(claim: Callable[[Rows], bool], rows: Rows) -> set[str]:
 
 
 def interior(losses: Mapping[float, float]) -> float:
-    """Return the rate with the lowest loss. Raise ValueError if it is the smallest or largest one tried."""
+    """Return the rate with the lowest loss in `losses` (rate -> loss). Raise ValueError if it is the smallest or
+    largest one tried.
+    """
     best = min(losses, key=lambda rate: losses[rate] if isfinite(losses[rate]) else inf)
     if best in (min(losses), max(losses)):
         raise ValueError(f"the best of the rates {sorted(losses)} is {best}, at an end; try more rates beyond it.")

@@ -18,7 +18,7 @@ OUTSIDE = {"a heading": re.compile(r"^#+ "), "a prediction": re.compile(r"^\{\{ 
 
 
 def lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield (line, whether it is part of a code block)."""
+    """Yield each line of `text` as (line, whether it is part of a code block)."""
     inside = False
     for line in text.splitlines():
         edge = bool(CODE_BLOCK.match(line))
@@ -39,7 +39,7 @@ def pieces(text: str) -> list[tuple[str, str]]:
 
 
 def path(text: str) -> str:
-    """Return the text without its folds."""
+    """Return the text without its folds: the path of a first-time reader."""
     return "\n".join(piece for title, piece in pieces(text) if not title)
 
 

@@ -25,7 +25,11 @@ LOWEST, HIGHEST = 100, 10**6  # bounds of the seeds drawn; smaller ones were use
 
 @dataclass(frozen=True)
 class Break:
-    """A claim that fails with one seed. `rows` has the columns that the claim reads, if the figure could be run."""
+    """A claim or a recorded answer that does not hold with one seed.
+
+    `rows` has the columns that the claim reads; it is empty for an answer, and if the figure or the claim raised an
+    error.
+    """
 
     seed: int
     claim: str
@@ -34,7 +38,8 @@ class Break:
 
 @dataclass(frozen=True)
 class Trial:
-    """A figure or a multiple-choice question, and its number of claims; an answer counts as a claim.
+    """A figure or multiple-choice question to try with fresh seeds. `claims` is the number of its claims; each recorded
+    answer counts as one.
 
     `breaks(seeds, on_run)` returns the claims that do not hold, and calls `on_run` before each run.
     """
@@ -69,7 +74,9 @@ def _of_figures(chapter: Chapter) -> list[Trial]:
 
 
 def _of_questions(chapter: Chapter) -> list[Trial]:
-    """Return the trials of multiple-choice questions; numeric answers, means with a tolerance, are skipped."""
+    """Return the trials of multiple-choice questions. Questions with a numeric answer are skipped, since it is a mean
+    with a tolerance.
+    """
     return [
         Trial(f"{chapter.name}.{item.name}", len(answers), partial(not_answered, item, chapter.name, answers))
         for item in chapter.items

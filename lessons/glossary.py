@@ -1,4 +1,5 @@
-"""Explain the terms of GLOSSARY.md where a chapter first uses them: a dotted underline shows the meaning.
+"""Explain terms of GLOSSARY.md where a text first uses them: a term is underlined, and its meaning appears when the
+reader points at it.
 
 Not every term is explained: many of the glossary's words, such as report or place, are everyday words in a text.
 """
@@ -60,7 +61,9 @@ class Glossary:
         self._left = set(meanings())
 
     def explain(self, markdown: str) -> str:
-        """Return Markdown with terms explained as <abbr>, except in code, formulas, links and headings."""
+        """Return `markdown` with each term marked up as <abbr> where it first occurs, except in code, formulas, links
+        and headings. Later calls leave out terms that are already explained.
+        """
         parts, place = [], 0
         for other in NO_PROSE.finditer(markdown):
             parts += [self._prose(markdown[place : other.start()]), other[0]]

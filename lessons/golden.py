@@ -62,7 +62,7 @@ class RecordedFigure:
         return canvas.frame(self.rows, look or self.look, self.spread, told, self.name)
 
     def seeds_sentence(self) -> str:
-        """Return a sentence on the seeds that the figure was run with."""
+        """Return a sentence that says which seeds the figure was run with."""
         if len(self.seeds) == 1:
             return "Nothing here depends on a seed."
         if not any(self.spread):
@@ -86,7 +86,7 @@ class RecordedFigure:
         ]
 
     def plain(self) -> dict[str, Any]:
-        """Return the record as JSON values, floats rounded to six digits."""
+        """Return the record as JSON values, with floats rounded to six significant digits."""
         words = {"question": self.question, "source": self.source, "text": self.text, "claims": dict(self.claims)}
         rows = [{column: _rounded(value) for column, value in row.items()} for row in self.rows]
         samples = {
@@ -99,7 +99,7 @@ class RecordedFigure:
 
     @classmethod
     def of(cls, name: str, values: Mapping[str, Any]) -> RecordedFigure:
-        """Return the record that `plain` turned into `values`."""
+        """Return the record of the figure `name` from `values`, the output of `plain`."""
         words = (values["question"], values["source"], values["text"], values["claims"])
         samples = {int(seed): rows for seed, rows in values["samples"].items()}
         seeds, runs = tuple(values["seeds"]), tuple(values["runs"])
@@ -136,7 +136,9 @@ EMPTY = Golden({}, {})
 
 
 def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence[str] = ()) -> RecordedFigure:
-    """Return the record of a figure with these rows by seed. Rows are not rounded; only the file is."""
+    """Return the record of a figure, given its rows under each seed (`samples`). Rows are rounded only when the file is
+    written.
+    """
     plain = [plain_rows(rows) for rows in samples.values()]
     claims = {claim: sum(bool(holds(rows)) for rows in plain) for claim, holds in figure.claims.items()}
     words, shown = (figure.question, figure.source, figure.text, claims), seeds.mean(plain)
@@ -211,7 +213,7 @@ def _alike(a: Any, b: Any, span: float, close: float) -> bool:
 
 
 def _likely(value: Any, limits: tuple | None) -> bool:
-    """Return whether a number is within the range over seeds, or near it."""
+    """Return whether a number is within the range over seeds, or at most BEYOND times that range outside it."""
     if limits is None or not isinstance(value, int | float):
         return False
     low, high = limits
@@ -224,7 +226,7 @@ def _plain(value: Any) -> Any:
 
 
 def _rounded(value: Any) -> Any:
-    """Return a value as the file stores it: floats to six digits."""
+    """Return a value as the file stores it: floats have six significant digits."""
     value = _plain(value)
     return float(f"{value:.6g}") if isinstance(value, float) and math.isfinite(value) else value
 

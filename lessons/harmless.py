@@ -16,12 +16,14 @@ FORMULA = re.compile("((?:^|[;,|])\\s*)(?=[=+\\-@\uff1d\uff0b\uff0d\uff20])")  #
 
 
 def visible(text: str) -> str:
-    """Return text with control characters, except newlines and tabs, and direction marks replaced by INSTEAD."""
+    """Return text in which INSTEAD replaces direction marks, lone surrogates, and control characters other than
+    newlines and tabs.
+    """
     return OBEYED.sub(INSTEAD, text.replace("\r\n", "\n"))
 
 
 def line(text: str) -> str:
-    """Return text on a single line, for use as a name."""
+    """Return text on a single line, with characters replaced as in `visible`, for use as a name."""
     return visible(" ".join(text.split()))
 
 

@@ -1,13 +1,13 @@
-"""The concept inventory: quiz questions of every chapter whose wrong choices are known misconceptions, asked before
-and after a course.
+"""The concept inventory: questions from the chapters' quizzes, asked before and after a course. Each wrong choice is a
+known misconception.
 
 inventory.toml refers to items of the chapters' quizzes and fixes their parameters. If an item asks for a number, its
-choices are the recorded answer and those of three wrong formulas. A sitting is one student's answers at one time:
+choices are the recorded answer and the results of three wrong formulas. A sitting is one student's answers at one time:
 
     {"lockstep_inventory": 3, "student": "Ada", "when": "before", "seed": 3,
      "answers": {"stragglers.speed_up": "linear", ...}}
 
-`lessons.inventory_report` computes the statistics of many.
+`lessons.inventory_report` computes the statistics of many sittings.
 """
 
 import json
@@ -82,7 +82,9 @@ def misconceptions() -> dict[str, str]:
 
 @cache
 def questions() -> tuple[ConceptQuestion, ...]:
-    """Return all questions, in the order of the chapters. Raise ValueError if a quiz item lacks a choice."""
+    """Return all questions, in the order of inventory.toml. Raise ValueError if a question does not fit its quiz item,
+    or a misconception is unknown.
+    """
     return tuple(_question(**one) for one in tomllib.loads(FILE.read_text("utf-8"))["item"])
 
 
@@ -133,8 +135,8 @@ def _question(
 
 
 def _said(value: float, unit: str) -> str:
-    """Return a number with two digits; a third would reveal which numbers were measured and which come from a
-    formula.
+    """Return a number with two significant digits and its unit; a third digit would reveal which numbers were measured
+    and which come from a formula.
     """
     two = float(units.number(value, 2))
     return f"{f'{two:,.0f}' if abs(two) >= 100 else units.number(two, 2)} {unit}".strip()

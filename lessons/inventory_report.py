@@ -41,7 +41,9 @@ def normalised_gain(before: float, after: float, most: float) -> float | None:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics of a question: difficulty before and after, discrimination over all sittings, misconceptions."""
+    """Statistics of a question: its difficulty before and after the course, its discrimination over all sittings, and
+    how often each misconception was chosen.
+    """
 
     question: str
     before: float | None
@@ -51,7 +53,7 @@ class Statistics:
 
 
 def read_folder(folder: Path) -> tuple[list[Sitting], list[str]]:
-    """Return the sittings in a folder's JSON files, ordered by name, and a sentence for each invalid file."""
+    """Return the sittings in a folder's JSON files, ordered by file name, and a sentence for each invalid file."""
     sittings, mistakes = [], []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -63,7 +65,9 @@ def read_folder(folder: Path) -> tuple[list[Sitting], list[str]]:
 
 
 def students(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) -> list[Student]:
-    """Return all students by name. Raise ValueError if a student has two sittings of the same kind."""
+    """Return all students, ordered by name. Raise ValueError if a student has two sittings before, or two after, the
+    course.
+    """
     found: dict[tuple[str, str], int] = {}
     for one in sittings:
         if (key := (one.student, one.when)) in found:
@@ -101,7 +105,7 @@ def statistics(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]
 
 
 def misconceptions(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) -> list[tuple[str, int, int]]:
-    """Return (misconception, count before, count after), most frequent first."""
+    """Return (misconception, count before, count after) for each misconception that was chosen, most frequent first."""
     counts = {when: Counter() for when in ("before", "after")}
     for when, count in counts.items():
         for one in statistics([sitting for sitting in sittings if sitting.when == when], questions):

@@ -1,4 +1,4 @@
-"""Job specs of the textbook: rerun a figure, or grade a solution, in a process of the pool.
+"""Job specs of the textbook: a process of the pool reruns a figure or grades a solution.
 
 The result is a folder with answer.json: for a figure its golden.RecordedFigure, for a solution the
 grader.GradingReport, both as JSON.
@@ -17,7 +17,9 @@ KIND = "lesson"
 
 
 def figure_spec(figure: str) -> JobSpec:
-    """Return the spec for rerunning the figure with this full name. It changes with the chapter's code."""
+    """Return the spec for rerunning the figure with this full name. It includes a hash of the Python files directly in
+    the chapter's folder.
+    """
     folder = Path(__file__).parent / figure.partition(".")[0]
     source = b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
     return JobSpec(KIND, {"figure": figure, "version": hashlib.sha256(source).hexdigest()[:8]})
@@ -32,7 +34,9 @@ def grading_spec(chapter: str, source: str, name: str, seed: int, hints: tuple[s
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-    """Run the job and return the folder of its result. Raise ValueError if it cannot be done."""
+    """Run the job that `values` describes and return the folder of its result. Raise ValueError if that is
+    impossible.
+    """
     answer = _rerun(values["figure"], progress) if "figure" in values else _grade(**values)
     text = json.dumps(answer, ensure_ascii=False)
     return JobSpec(KIND, values).keep(root, lambda folder: (folder / "answer.json").write_text(text, "utf-8"))

@@ -78,7 +78,7 @@ class Code(NamedTuple):
 
 
 class Predict(NamedTuple):
-    """A quiz item by name, asked before the next figure."""
+    """A quiz item, by name, that the reader answers before the text continues."""
 
     item: str
 

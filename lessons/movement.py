@@ -1,7 +1,7 @@
 """Animated parts of a text: a schedule, or the timeline of a simulated run. Data only; pages draw them.
 
 {{ schedule zb_h1 ranks=4 chunks=8 }}                      a plan of experiments.study.schedules, with its options
-{{ timeline algorithm=sync_sgd workers=8 jitter=cloud }}   flat values of an experiment; simulated, runs in seconds
+{{ timeline algorithm=sync_sgd workers=8 jitter=cloud }}   settings of an experiment; simulated, runs in seconds
 {{ timeline algorithm=easgd try=workers,period }}          and settings to try where a page computes (lessons/live)
 """
 
@@ -51,7 +51,7 @@ class Schedule(NamedTuple):
 
     @property
     def settings(self) -> str:
-        """The settings that the caption leaves out, and the length of a unit of time."""
+        """The settings that the caption leaves out, in words, and the unit of time."""
         told = {"schedule", "own", "options", "ranks", "chunks"}
         others = {**self.plan.model_dump(exclude=told, exclude_defaults=True), **self.plan.options}
         return "; ".join(
@@ -86,7 +86,7 @@ class Timeline(NamedTuple):
 
     @property
     def settings(self) -> str:
-        """All settings that were given."""
+        """All settings that were given, in words."""
         told = self.experiment.flat()
         return _listed({**told, **{name: say(told[name]) for name, say in SAID.items() if name in told}})
 

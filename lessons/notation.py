@@ -18,7 +18,9 @@ def letters() -> dict[str, str]:
 
 
 def table() -> str:
-    """Return the notation of the book as a table in Markdown: letter, meaning, and where a chapter differs."""
+    """Return the book's notation as a Markdown table: each letter, its meaning, and the chapters in which it means
+    something else or is defined.
+    """
     differing: dict[str, list[str]] = {}
     alone: dict[str, tuple[str, int]] = {}  # the first meaning of a letter that is not in the table
     for one in map(lessons.chapter, lessons.CHAPTERS):

@@ -113,7 +113,9 @@ class ReaderProgress(_Part):
         return merge(self, ReaderProgress(passed=(f"{chapter}.{item}",)))
 
     def with_grade(self, report: dict[str, Any], solution: str) -> ReaderProgress:
-        """Return progress with a report's score for a solution, if it is the exercise's best so far."""
+        """Return progress with the score that `solution` earned in `report`, if it is the best so far for that
+        exercise.
+        """
         kept = {"score": report["score"], "at": now(), "seed": report["seed"]}
         if len(solution) <= LONGEST:
             kept |= {"solution": solution, "digests": (digest(solution), digest(marks(report)))}
@@ -129,7 +131,9 @@ def digest(text: str) -> str:
 
 
 def marks(report: dict[str, Any]) -> str:
-    """Return a report as text, without the parts that vary when a solution is graded again on the same hidden cases."""
+    """Return the chapter, seed, score and marks of a report as JSON: what stays the same when a solution is graded
+    again on the same hidden cases.
+    """
     earned = [[mark["name"], mark["points"], mark["earned"]] for mark in report["marks"]]
     return json.dumps([report["chapter"], report["seed"], report["score"], earned])
 

@@ -105,7 +105,9 @@ class Item:
         raise ValueError(f"{self.name} has no choice {key!r}; it has {', '.join(c.key for c in self.choices)}.")
 
     def compute(self, chapter: str, parameters: Mapping[str, Any]) -> Any:
-        """Return the answer: a mean over seeds, or a choice. Raise ValueError if seeds disagree on it."""
+        """Return the answer: a mean over seeds, or the key of a choice. Raise ValueError if seeds disagree on the
+        choice.
+        """
         return self.combine_seeds(self.compute_each(chapter, parameters))
 
     def compute_under(self, run: seeds.Seeded, chapter: str, parameters: Mapping[str, Any]) -> Any:

@@ -9,7 +9,7 @@ Address = Callable[[str, str], str]
 
 
 def figure(name: str, chapter: str, address: Address | None) -> str:
-    """Return "Figure 5.2" for the figure with this full name, linked if there are addresses; `chapter` is the one that
+    """Return "Figure 5.2" for the figure with this full name, linked if `address` is given; `chapter` is the one that
     refers to it.
 
     It is numbered by the chapter that shows it: the referring one, else the figure's own. Raise ValueError if neither
@@ -22,7 +22,9 @@ def figure(name: str, chapter: str, address: Address | None) -> str:
 
 
 def title(name: str, chapter: str, address: Address | None) -> str:
-    """Return the title of a chapter, linked if there are addresses. Raise ValueError if there is no such chapter."""
+    """Return the title of the chapter `name`, linked if `address` is given. Raise ValueError if there is no such
+    chapter.
+    """
     return _linked(lessons.chapter(name).title(), name, "", chapter, address)
 
 

@@ -1,4 +1,4 @@
-"""Questions that come back: which, in what order, and when, given a reader's answers.
+"""Questions that come back: which ones, in what order, and when, given a reader's answers.
 
 `book/progress.js` has the same rules, and a test compares the two.
 """
@@ -23,7 +23,9 @@ INTERVALS = (
 
 
 def valid_answers(progress: ReaderProgress, chapters: Iterable) -> tuple[Answer, ...]:
-    """Return the valid answers to questions of these Chapters, judged again, since a file may say anything."""
+    """Return the answers that are valid for questions of these Chapters, each judged right or wrong again, since a file
+    may say anything.
+    """
     books = {one.name: one for one in chapters}
     items = {(name, item.name): item for name, one in books.items() for item in one.items}
     found = []
@@ -110,7 +112,9 @@ def new_parameters(item: Item, answers: Sequence[Answer], seed: int) -> dict[str
 
 
 def draw_test(items: Iterable[tuple[str, Item]], seed: int, count: int = 10) -> list[tuple[str, Item, dict[str, Any]]]:
-    """Return (chapter, item, parameters) for a test; each item is asked once before any repeats with other numbers."""
+    """Return up to `count` questions for a test, as (chapter, item, parameters); each item is asked once before any
+    repeats with other parameters.
+    """
     dice = Random(seed)
     pools = [
         [(chapter, item, parameters) for parameters in dice.sample(every, len(every))]
@@ -123,7 +127,9 @@ def draw_test(items: Iterable[tuple[str, Item]], seed: int, count: int = 10) -> 
 
 
 class Standing(NamedTuple):
-    """Counts of questions, by result."""
+    """How many questions a reader has answered, how many of them right the first time, and how many first answers were
+    sure but wrong.
+    """
 
     answered: int
     right_at_first: int
@@ -131,7 +137,7 @@ class Standing(NamedTuple):
 
 
 def standing(answers: Iterable[Answer]) -> Standing:
-    """Return how many questions were answered, and how well the first answers did."""
+    """Return how many questions were answered, and how good the first answers were."""
     first: dict[tuple[str, str], Answer] = {}
     for answer in answers:
         first.setdefault(answer.question, answer)

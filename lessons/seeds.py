@@ -20,7 +20,7 @@ APART = 10  # a figure's own repetitions have fewer seeds than this
 
 
 class Seeded:
-    """A runner of experiments with one seed: `run(**flat values of an experiment) -> Run`.
+    """A runner of experiments with one seed: `run(**settings of an experiment) -> Run`.
 
     An experiment without a seed gets this one, and one with seed s gets s + 10 times this one, so that a figure's own
     repetitions differ between seeds. `run.seed` is for its own random numbers. `used` is True if any experiment or
@@ -37,7 +37,8 @@ class Seeded:
         return self._seed
 
     def __call__(self, worker_override: Callable[[Any, Any, Any], Any] | None = None, **values: Any) -> Run:
-        """Return the Run of the experiment with these flat values, run by `worker_override` if it is given.
+        """Run the experiment with these settings and return its Run. `worker_override`, if given, replaces the
+        algorithm's worker.
 
         Raise ValueError if they are invalid.
         """
@@ -49,7 +50,7 @@ class Seeded:
 
 
 def run_now(**values: Any) -> Run:
-    """Return the Run of an experiment with these flat values and the first seed. Raise ValueError if it is invalid."""
+    """Run an experiment with these settings and the first seed; return its Run. Raise ValueError if it is invalid."""
     return Seeded()(**values)
 
 
@@ -87,7 +88,7 @@ def mean(samples: Sequence[Rows]) -> Rows:
 
 
 def spread(samples: Sequence[Rows]) -> Spread:
-    """Return, for each row, the columns where seeds differ, with the lowest and highest value."""
+    """Return, for each row, {column: (lowest, highest)} for the columns where seeds differ."""
     found = []
     for place, row in enumerate(samples[0]):
         values = {column: [rows[place][column] for rows in samples] for column in row}

@@ -18,7 +18,7 @@ LARGEST = 60_000  # most bytes of one in the file
 
 
 def read(folder: Path) -> dict[str, bytes]:
-    """Return the recorded frames of the chapter in `folder`, by the link to the run."""
+    """Return the recorded frames of the chapter in `folder`, by the query string of the run."""
     path = folder / FILE
     texts = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     return {link: zlib.decompress(base64.b64decode(text)) for link, text in texts.items()}
