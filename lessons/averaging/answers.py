@@ -30,8 +30,8 @@ def _quantity(done, what: str) -> float:
 
 
 def share(run, workers: int, work: str) -> str:
-    """Return how averaging workers compare with a single worker, if they share its steps or each take as many as it
-    does.
+    """Return how the held-out loss of averaging workers compares with a single worker's, if they share its steps or
+    each take as many as it does: "lower", "same" or "higher".
     """
     epochs = 16 if work.startswith("In both") else 16 * workers
     together = keeping_up.sharing(run, "model_averaging", workers, epochs)["held_out_loss"]
@@ -40,7 +40,9 @@ def share(run, workers: int, work: str) -> str:
 
 
 def gain(run, keep: float) -> float:
-    """Return how far block momentum gets if it keeps the fraction `keep` of its last step, relative to averaging."""
+    """Return how many times as far as plain averaging block momentum gets, if it keeps the fraction `keep` of its last
+    step.
+    """
     return momentum.gain(run, form="classical", block_momentum=keep)
 
 
@@ -54,7 +56,7 @@ def company(run, late: str) -> str:
 
 
 def first(run, cluster: str) -> str:
-    """Return which method reaches the loss first."""
+    """Return which method reaches the target loss first on `cluster`: local SGD ("meeting") or EASGD ("visiting")."""
     jitter, slowest = waiting.CLUSTERS[cluster]
     meeting = waiting.to_a_loss(run, "local_sgd", jitter, f"7:{slowest}")
     visiting = waiting.to_a_loss(run, "easgd", jitter, f"8:{slowest}")
@@ -62,8 +64,8 @@ def first(run, cluster: str) -> str:
 
 
 def spring(run, period: int) -> str:
-    """Return which method has the better centre after 256 steps with visits every `period` steps, each at its best
-    rate.
+    """Return whether EASGD or Downpour ends with the better server model after 256 steps, if workers visit the server
+    every `period` steps and each method runs at its best rate.
     """
     elastic, downpour = (springs.visiting(run, method, period)[0] for method in ("EASGD", "Downpour"))
     return "level" if 1 / 1.6 < downpour / elastic < 1.6 else "elastic" if elastic < downpour else "downpour"
@@ -77,7 +79,9 @@ def settles(run, often: str) -> str:
 
 
 def correction(run, period: int, correct: str) -> float:
-    """Return where two workers with different data settle at a learning rate of 0.5, with or without a correction."""
+    """Return where the average of two workers with different data settles at a learning rate of 0.5, with or without
+    SCAFFOLD's correction.
+    """
     kind = "average" if correct.startswith("Nothing") else "scaffold"
     values = unlike.UNLIKE | {"learning_rate": 0.5, "steps": 60 * period, "precision": "float64"}
     return float(run(algorithm="scaffold", kind=kind, period=period, evaluations=1, **values).parameters[0])

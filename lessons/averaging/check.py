@@ -94,7 +94,9 @@ def check(solution, seed):
 
 
 def _run(ranks, disguise, gradients, **values):
-    """Return the Run in which `ranks[r]` plays rank r, with at most `gradients` gradients each."""
+    """Run the experiment with `ranks[r]` as rank r, each limited to `gradients` gradients, and return the Run. Raise
+    SolutionError if no model was reported.
+    """
     roles = [attempt.role("worker") for attempt in ranks]
 
     def worker(comm, task, s):

@@ -27,7 +27,9 @@ class Disguise:
         self.dice, self.anywhere, self.turns = np.random.default_rng(seed), anywhere, None
 
     def start(self, w: np.ndarray) -> np.ndarray:
-        """Return where training starts in the disguised coordinates; an undisguised run starts at `w`."""
+        """Return where training starts, in the disguised coordinates, (d,). An undisguised run starts at `w`. The first
+        call draws the disguise.
+        """
         if self.turns is None:
             self.turns, self.shift, self.origin = self._drawn_turns(w), w.dtype.type(0), w
             if self.anywhere:

@@ -1,4 +1,4 @@
-"""Averaging: what workers gain and lose if they train on their own and meet only occasionally.
+"""Averaging: what workers gain and lose if they train on their own and average their models only occasionally.
 
 Each file of this folder holds the figures of one group of questions; what they share is here.
 """

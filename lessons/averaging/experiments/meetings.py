@@ -1,4 +1,4 @@
-"""How rarely workers may meet, and when to switch to rare meetings."""
+"""How rarely workers may average their models, and when to switch to averaging rarely."""
 
 from lessons.figure import Look, column, figure, is_rising, ratio, value
 
@@ -30,8 +30,9 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
 def local_period(run):
     """Digits, eight workers with 16 images each, 256 steps; 1 Gb Ethernet.
 
-    spread: squared distance of the replicas from their mean when they meet. The training loss is that of the replicas,
-    each on its own next mini-batch, over the last 32 steps. The chart shows the seconds and the held-out loss.
+    spread: squared distance of the replicas from their mean before they are averaged. The training loss is that of the
+    replicas, each on its own next mini-batch, over the last 32 steps. The chart shows the seconds and the held-out
+    loss.
     """
     rows = []
     for period in (1, 4, 16, 64, 256):
@@ -54,7 +55,7 @@ def local_period(run):
 
 
 def meeting(run, period):
-    """Return the Run of eight workers that meet every `period` steps."""
+    """Return the Run of eight workers that average their models every `period` steps."""
     values = {"batch": 16, "steps": 256, "learning_rate": 0.2, "network": "1GbE", "evaluations": 2, "hidden": "64"}
     return run(algorithm="local_sgd", workers=8, period=period, **values)
 
@@ -79,7 +80,8 @@ def meeting(run, period):
     look=Look("meets", ("after 20 steps", "training loss", "held-out loss"), kind="bar", log="y", title="loss"),
 )
 def post_local(run):
-    """Digits, 16 workers with 16 images each, 200 steps at a large rate; the switch comes after twelve epochs.
+    """Digits, 16 workers with 16 images each, 200 steps at a large rate; post-local SGD switches after twelve
+    epochs.
 
     `after 20 steps` is the mean loss of steps 20 to 29. The paper's gain is on test images, with batches so large that
     models generalise worse. It is not seen here: all three methods learn these images well.

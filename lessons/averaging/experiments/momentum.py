@@ -1,4 +1,4 @@
-"""Momentum between meetings: block momentum, SlowMo and DiLoCo."""
+"""Momentum in the averaging step: block momentum, SlowMo and DiLoCo."""
 
 from math import log10
 
@@ -50,7 +50,9 @@ def block_forms(run):
 
 
 def gain(run, **values):
-    """Return how far block momentum gets down a slope once its filter is full, relative to model averaging."""
+    """Return how far block momentum gets down a slope once its filter is full, as a multiple of model averaging's
+    distance.
+    """
     rate = 1e-7
     before, after = _distances(run(period=1, learning_rate=rate, steps=170, **BLOCKS, **values))[[-31, -1]]
     return float((before - after) / (30 * rate))
@@ -79,7 +81,8 @@ def _distances(done):
     look=Look("method", ("progress",), "rate", kind="bar", title="powers of ten by which the loss fell"),
 )
 def outer_momentum(run):
-    """A narrow bowl without noise, four workers, a meeting every 10 steps; progress is in powers of ten of the loss.
+    """A narrow bowl without noise and four workers, averaged every 10 steps. Progress is in powers of ten of
+    the loss.
 
     Local steps must be short enough for the steepest direction: rate 2 is the limit. A momentum between meetings sees
     ten steps at once. By then the steep directions have settled, and it speeds up the others.
@@ -98,7 +101,9 @@ def outer_momentum(run):
 
 
 def lowest(rows, outer):
-    """Return the lowest loss over all inner rates, for the outer step `outer`."""
+    """Return the lowest loss over all inner rates, for the outer step `outer`. Raise ValueError if it is at the
+    smallest or largest rate.
+    """
     losses = {row["rate"]: row["loss"] for row in rows if row["outer"] == outer}
     return losses[interior(losses)]
 
@@ -120,7 +125,7 @@ def lowest(rows, outer):
     look=Look("rate", ("loss",), "outer", log="xy", title="held-out loss"),
 )
 def diloco_rates(run):
-    """Digits, eight workers with 16 images each, Adam inside, a meeting every 32 of 256 steps.
+    """Digits, eight workers with 16 images each and Adam as the inner optimizer, averaged every 32 of 256 steps.
 
     An outer rate of 0.7 with momentum 0.9 is, in the long run, a step seven times as long. It makes up for an inner
     rate that is too small; here a larger inner rate does better. The paper's gains are on language models that are not

@@ -101,7 +101,8 @@ def two_starts(run):
     look=Look("steps", ("ends", "mean"), log="x", title="held-out loss"),
 )
 def longer_apart(run):
-    """Digits, two workers from the same start, each with its own images; `ends`: the mean of their two losses.
+    """Digits, two workers from the same start, each with its own images. `ends` is the mean of their two losses, and
+    `mean` the loss of their mean.
 
     At a constant rate each network keeps noise of its own, and the mean removes half of it. `apart`: the distance
     between the two.

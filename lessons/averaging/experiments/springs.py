@@ -64,7 +64,7 @@ def rates(method, period):
 
 
 def visiting(run, method, period, workers=4):
-    """Return (held-out loss at the best rate, bytes) of replicas that visit a server every `period` steps.
+    """Return (held-out loss at the best rate, bytes sent) of replicas that visit a server every `period` steps.
 
     The replicas compute 1,024 gradients in all.
     """
@@ -101,7 +101,8 @@ def visiting(run, method, period, workers=4):
     look=Look("workers", ("loss",), "method", log="xy", title="held-out loss of the server's model"),
 )
 def mean_or_spring(run):
-    """Digits, 1,024 gradients of 16 images in all, a visit every 16th step, each method at its best rate.
+    """Digits, 1,024 gradients of 16 images in all. Replicas visit the server every 16th step, with each method at its
+    best rate.
 
     That makes 64 visits in all. A visit of AGN moves the server by one step, the mean of 16. The more replicas there
     are, the slacker a spring of 0.9 / N, and the farther the centre trails behind them.

@@ -87,7 +87,7 @@ def unlike_shards(run):
     ),
 )
 def unlike_shards_by_rate(run):
-    """The two bowls again, with a meeting every 50 steps, and more steps in proportion as the rate falls."""
+    """The two bowls again, with models averaged every 50 steps, and more steps in proportion as the rate falls."""
     h, centres, period = CURVATURES, CENTRES, 50
     for rate in (0.1, 0.01, 0.001):
         steps = round(UNLIKE["steps"] * UNLIKE["learning_rate"] / rate)
@@ -108,7 +108,9 @@ SPRINGS = (0.1, 0.3, 1.0)
 
 
 def distance_after(kind, rate, period, prox=0.0):
-    """Return how far from the optimum the workers' average is after ten meetings, by iterating the update formulas."""
+    """Return how far from the optimum the workers' average is after ten rounds of averaging, by iterating the update
+    formulas.
+    """
     x, own = 0.0, np.zeros(2)
     for _ in range(MEETINGS):
         turn = own.mean() - own if kind == "scaffold" else 0.0
@@ -147,8 +149,8 @@ def distance_after(kind, rate, period, prox=0.0):
     ),
 )  # fmt: skip
 def ten_meetings(run):
-    """The two bowls again, with ten meetings. Each row uses the best of ten rates, a factor of two apart; FedProx also
-    uses the best of three spring stiffnesses.
+    """The two bowls again, with models averaged ten times. Each row uses the best of ten rates, a factor of two apart;
+    FedProx also uses the best of three spring stiffnesses.
 
     The rates and stiffnesses are chosen by iterating the update formulas. The initial distance is 2/3.
     """
@@ -184,7 +186,7 @@ def ten_meetings(run):
     look=Look("method", ("loss",), kind="bar", title="held-out loss"),
 )
 def alike_shards(run):
-    """Digits in shuffled shards: eight workers with batches of 16, and 12 meetings with ten steps before each. Each
+    """Digits in shuffled shards: eight workers with batches of 16 are averaged 12 times, after ten steps each. Each
     method runs at its own best rate.
 
     The best rate is one of four, a factor of two apart, and neither the smallest nor the largest.

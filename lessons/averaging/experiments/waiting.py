@@ -1,4 +1,4 @@
-"""How much waiting remains when workers meet rarely, and which method reaches a loss first."""
+"""How much waiting remains when workers average rarely, and which method reaches a loss first."""
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def waiting_to_meet(run):
 
 
 def speed_up(run, jitter, slowest, period):
-    """Return the work of eight machines that meet every `period` steps, relative to one machine in the same time."""
+    """Return the speed of eight machines that average every `period` steps, as a multiple of one machine's."""
     bowl = {"workload": "quadratic", "dimension": 20, "points": 512, "learning_rate": 0.2, "batch": 64}
     bowl |= {"evaluations": 1, **NO_NETWORK}
     values = {"period": period, "steps": 768, "jitter": jitter, "slow": f"7:{slowest}"}
@@ -76,7 +76,8 @@ CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow m
     look=Look("cluster", ("seconds",), "method", kind="bar", title="seconds to a held-out loss of 0.3"),
 )
 def who_is_first(run):
-    """Digits, eight workers with 16 images each, a meeting or a visit every 16 steps; messages take no time.
+    """Digits, eight workers with 16 images each, which average or visit the server every 16 steps; messages take no
+    time.
 
     The slow machine takes three times as long for every gradient. With visits the other workers take over its share of
     the work; at meetings they wait.
