@@ -145,7 +145,9 @@ def _without_title(text: str) -> str:
 
 
 def _label(chapter: Chapter, item: Item, place: str) -> str:
-    """Return a question's label: predictions are numbered first, in the order of the text."""
+    """Return a question's label, such as "Predict 5.2". Questions are numbered in quiz order: predictions first, as in
+    the text.
+    """
     order = [one.name for one in chapter.quiz]
     return f"{'Predict' if place == 'predict' else 'Question'} {chapter.number}.{order.index(item.name) + 1}"
 
@@ -165,7 +167,7 @@ def _question(chapter: Chapter, item: Item, place: str, predicted: list[str]) ->
 
 
 def _answer(chapter: Chapter, item: Item) -> dict[str, Any]:
-    """Return the answer to a question that the printed chapter shows at its end."""
+    """Return the answer to a question, with its explanation, as the printed chapter shows it at its end."""
     first = questions.cases(chapter, item)[0]
     label = _label(chapter, item, "quiz")
     shown = "" if first["told"] else first["shown"].rstrip(".") + "."

@@ -1,6 +1,6 @@
 """The documentation next to the book, in Markdown: the project's documents, a page per algorithm, and the reference.
 
-Everything is made from existing files: README, CONTRIBUTING, docs/ and the modules. A page is flat in the site:
+Everything is made from existing files: README, CONTRIBUTING, docs/ and the modules. All pages are in one folder:
 docs/decisions/house.md is decisions_house.html, algorithms/averaging/easgd.py is algorithm_easgd.html.
 """
 
@@ -99,7 +99,7 @@ def _front() -> str:
 
 
 def _algorithms() -> str:
-    """Return the page that lists all algorithms by family, each with its first sentence."""
+    """Return the page that lists all algorithms by family, each with the first paragraph of its docstring."""
     parts = [
         "# Algorithms",
         "Each algorithm is one file. Its page gives the idea, formula, cost and source, then the file itself.",
@@ -171,7 +171,9 @@ def _reference() -> str:
 
 
 def _described(node: ast.FunctionDef | ast.ClassDef) -> list[str]:
-    """Return the signature and docstring of a definition and, for a class, those of its methods."""
+    """Return the signature and docstring of a definition and, for a class, those of its public methods that have a
+    docstring.
+    """
     text = _escaped_docstring(ast.get_docstring(node) or "")
     if isinstance(node, ast.FunctionDef):
         return [f"```python\n{_signature(node)}\n```", text]
@@ -190,11 +192,13 @@ def _signature(node: ast.FunctionDef) -> str:
 
 
 def _escaped_docstring(text: str) -> str:
-    """Return a docstring as Markdown: indented formulas are already code, and the rest is taken literally."""
+    """Return a docstring as Markdown: lines indented by four spaces are code already; in the others, Markdown's own
+    characters are escaped.
+    """
     return "\n".join(line if line.startswith("    ") else _escaped(line) for line in text.splitlines())
 
 
 def _escaped(text: str) -> str:
-    """Return plain text as Markdown; text in backticks is code."""
+    """Return plain text as Markdown that shows it literally; text in backticks is code."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if part.startswith("`") else re.sub(r"([*_<>|$\\\[\]])", r"\\\1", part) for part in parts)

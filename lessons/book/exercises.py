@@ -32,7 +32,9 @@ def template_values(chapter: Chapter, workbench: str) -> dict[str, Any] | None:
 
 
 def write_files(chapter: Chapter, out: Path) -> None:
-    """Write a start file for each level of the chapter's exercise, if it has one, to a folder in `out`."""
+    """Write a start file for each level of the chapter's exercise, if it has one, to the folder `exercises` in
+    `out`.
+    """
     for name, (_, source) in _files(chapter).items() if chapter.exercise else ():
         (out / FOLDER).mkdir(exist_ok=True)
         (out / FOLDER / name).write_text(source, "utf-8")

@@ -17,7 +17,9 @@ from lessons.references import figure_anchor
 
 @dataclass
 class PageData:
-    """The data that figures add to their page. `workbench` is the address that its links lead to, "" for no links."""
+    """The data that figures add to their page. `workbench` is the address that the page's links lead to; "" for no
+    links.
+    """
 
     workbench: str
     live: bool = False

@@ -74,12 +74,14 @@ def inline(text: str) -> Markup:
 
 
 def headings(text: str) -> list[Heading]:
-    """Return the headings below the title, in order."""
+    """Return the headings of a text in order, without the title."""
     return [heading for heading, _ in sections(text) if heading is not None]
 
 
 def sections(text: str) -> list[tuple[Heading | None, str]]:
-    """Return the words of a text for the search, by heading; those before the first heading are under None."""
+    """Return (heading, words) for each section of a text, for the search. The heading is None for the words before the
+    first one below the title.
+    """
     found: list[tuple[Heading | None, list[str]]] = [(None, [])]
     tokens = _READER.parse(text)
     for before, token in zip([None, *tokens], tokens, strict=False):

@@ -29,7 +29,9 @@ def meaning() -> dict[str, list[str]]:
 
 
 def cases(chapter: Chapter, item: Item) -> list[dict[str, Any]]:
-    """Return the question, its answer and the explanation as HTML, for each set of parameters."""
+    """Return a case for each set of parameters of a question: the parameters, the answer, and the question and
+    explanation as HTML.
+    """
     found = []
     for parameters in item.all_parameters():
         answer = chapter.golden.answer(item.name, parameters)
@@ -46,7 +48,7 @@ def cases(chapter: Chapter, item: Item) -> list[dict[str, Any]]:
 
 
 def choices(chapter: Chapter, item: Item) -> list[Choice]:
-    """Return the choices shuffled, in the same order for all readers, because authors write the right one first."""
+    """Return the choices in a shuffled order, the same for all readers, because authors write the right one first."""
     return random.Random(f"{chapter.name} {item.name}").sample(item.choices, len(item.choices))
 
 

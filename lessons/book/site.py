@@ -115,7 +115,9 @@ def _again(book: list[Chapter], navigation: Navigation) -> str:
 
 
 def _computing(values: dict[str, Any], scripts: tuple[str, ...], python: dict[str, int]) -> tuple[dict, tuple]:
-    """Return a page's values and scripts, with those that run Python if `python` is given and the page computes."""
+    """Return a page's values and scripts; if `python` is given and the page can compute something, add what it needs to
+    run Python.
+    """
     data = values["data"]
     asks = {"predict.js": any(one["computes"] for one in data["items"].values()), "editor.js": "exercise" in data}
     if not python or not (data["tries"] or any(asks.values())):

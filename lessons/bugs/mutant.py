@@ -6,8 +6,8 @@ A mutant is an entry of mutants.toml:
     module, old, new        the text to replace, which occurs once in the module, and its replacement
     at                      texts of the lines that are the right answer; each occurs once in the listing
     shown                   functions and classes of the module in the listing; by default all roles
-    experiment              flat values, without the seed
-    shows, factor           a figure of the run, and the smallest factor by which the mutant changes it
+    experiment              settings of the experiment, without the seed
+    shows, factor           a quantity of the run, and the smallest factor by which the mutant changes it
     curves                  quantities to plot next to the loss
     mechanism, distractors  keys of the file's table `mechanism`
     look, why               what to look at; the explanation
@@ -70,7 +70,9 @@ class Mutant:
 
     @property
     def source(self) -> str:
-        """The mutated module. Raise ValueError unless the text to replace occurs in it exactly once."""
+        """The source code of the mutated module. Raise ValueError unless the text to replace occurs in the module
+        exactly once.
+        """
         text = inspect.getsource(importlib.import_module(self.module))
         if (found := text.count(self.old)) != 1:
             raise ValueError(f"{self.name}: {self.old!r} occurs {found} times in {self.module}; choose a "
@@ -79,7 +81,7 @@ class Mutant:
 
     @property
     def listing(self) -> list[str]:
-        """The source lines of the mutated roles, without comments."""
+        """The lines of the functions and classes that the reader sees, with the mutation and without comments."""
         text = without_comments(self.source)
         wanted = [node for node in ast.parse(text).body
                   if isinstance(node, ast.FunctionDef | ast.ClassDef)
@@ -94,16 +96,16 @@ class Mutant:
         return [number for number, line in enumerate(self.listing, 1) if any(text in line for text in self.at)]
 
     def choices(self, seed: int = 0) -> list[Mechanism]:
-        """Return the mechanism and its distractors, in an order that the seed decides."""
+        """Return the right mechanism and the distractors, in an order that the seed decides."""
         keys = [self.mechanism, *self.distractors]
         return [mechanisms()[key] for key in random.Random(f"{seed} {self.name}").sample(keys, len(keys))]
 
     def healthy(self, seed: int = 0) -> Run:
-        """Return the run of the experiment with the catalogue's unchanged algorithm."""
+        """Run the experiment with the catalogue's unchanged algorithm and return the Run."""
         return run_experiment(self._experiment(seed))
 
     def run_mutant(self, seed: int = 0) -> Run:
-        """Return the run of the same experiment with the mutant."""
+        """Run the same experiment with the mutant and return the Run."""
         experiment = self._experiment(seed)
         plain = experiment.model_copy(update={"compression": "none", "coding": {}})
         return run_experiment(plain, worker_override=self._worker(experiment))
@@ -151,7 +153,7 @@ def find(name: str) -> Mutant:
 
 
 def load_module(name: str, source: str) -> ModuleType:
-    """Return a new module with this name from this source; the imported module stays unchanged."""
+    """Run `source` as a new module called `name` and return it; the imported module of that name stays unchanged."""
     module = ModuleType(name)
     exec(compile(source, f"<mutant of {name}>", "exec"), vars(module))
     return module

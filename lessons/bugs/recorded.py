@@ -37,10 +37,10 @@ LOGARITHMIC = 30.0  # ratio of the final losses above which they are drawn on a 
 
 @dataclass(frozen=True)
 class Pair:
-    """What a healthy run and a mutant's run show: every field maps "healthy" and "mutant" to a value.
+    """What a healthy run and a mutant's run show. The keys "healthy" and "mutant" tell the two apart in every field.
 
-    `values` are figures by name, including measured quantities; `curves` lists of (step, value) by name; `lanes`
-    frames of timelines for the browser.
+    `values[side]` maps the names of figures, including measured quantities, to numbers; `curves[name][side]` is a list
+    of (step, value); `lanes[side]` is the frame of a timeline for the browser.
     """
 
     values: dict[str, dict[str, float | None]]
@@ -74,7 +74,7 @@ class Pair:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Pair:
-        """Return the pair that `plain` turned into `values`."""
+        """Return the pair from `values`, the output of `plain`."""
         lanes = {side: zlib.decompress(base64.b64decode(text)) for side, text in values["lanes"].items()}
         return cls(values["values"], values["curves"], lanes)
 
@@ -108,7 +108,7 @@ def read() -> dict[str, Pair]:
 
 
 def write() -> None:
-    """Run all mutants and write the file."""
+    """Run all mutants and write the golden file."""
     lines = [f"{json.dumps(one.name)}: {json.dumps(pair(one).plain())}" for one in mutants()]
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
     read.cache_clear()

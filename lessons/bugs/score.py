@@ -16,7 +16,7 @@ MOST = len(ASKED)  # points per mutant
 
 
 def answer(mutant: Mutant, asked: str, guess: str | int) -> Answer:
-    """Return an answer with the current time."""
+    """Return the reader's `guess` as an Answer, judged right or wrong, with the current time."""
     return Answer(
         chapter=BOOK, item=mutant.name, parameters={"asked": asked}, guess=guess, sure=1,
         right=_right(mutant, asked, guess), place="bug", at=now(),
