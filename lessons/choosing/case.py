@@ -57,12 +57,12 @@ class Case:
 
     @property
     def alpha(self) -> float:
-        """The seconds that a short message takes."""
+        """The seconds that a message takes, however short."""
         return self.latency * self.links.between.alpha
 
     @property
     def beta(self) -> float:
-        """The seconds that one byte takes."""
+        """The seconds that each byte of a message adds."""
         return 1 / (self.bandwidth * self.links.between.bandwidth)
 
     @property
@@ -87,13 +87,13 @@ class Case:
 
     @property
     def recipe(self) -> zero_memory.Recipe:
-        """The bytes per parameter."""
+        """The bytes per parameter of weights, gradients and optimizer state."""
         rule = "Adam" if self.model.startswith("GPT") else "momentum"
         return zero_memory.RECIPES[f"{self.precision} {rule}"]
 
     @cached_property
     def stages(self) -> list[list[LayerShape]]:
-        """The layers, cut into one stage per rank, with times as equal as possible."""
+        """The layers, cut into one stage per rank so that the stages' times are as equal as possible."""
         cut, first = [], 0
         for count in balance.by_slowest([layer.macs for layer in self.layers], self.ranks):
             cut.append(self.layers[first : first + count])
@@ -109,8 +109,8 @@ class Case:
         return collective_costs.ring(self.ranks, nbytes, self.alpha, self.beta)
 
     def overlap(self) -> overlap.StepCosts:
-        """Return the costs of a step: the passes and sizes of the layers, and ring all-reduces that run one after the
-        other.
+        """Return the costs of a step: the time of each layer's passes, the size of its gradient, and the cost of a ring
+        all-reduce. All-reduces run one after the other.
         """
         times = [self.seconds([layer]) for layer in self.layers]
         line = overlap.Cost(2 * (self.ranks - 1) * self.alpha, collective_costs.share(self.ranks) * self.beta)

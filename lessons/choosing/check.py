@@ -40,7 +40,7 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class HiddenCase:
-    """A cluster and a model; `kind` says which mark the case counts for."""
+    """A model and a cluster on which the solution's choice is tested; `kind` says which mark the case counts for."""
 
     kind: str
     hidden: str
@@ -78,7 +78,7 @@ class HiddenCase:
         return train_strategy(name, self.hidden, self.speed, self.latency, self.bandwidth)
 
     def is_within_limits(self, one: Trained) -> bool:
-        """Return whether a run fits in memory and stays within the budget."""
+        """Return whether a run fits in memory and stays within the budget of bytes."""
         return one.memory <= self.memory and one.sent <= self.budget
 
 
@@ -106,7 +106,9 @@ def shuffle_cases(dice: random.Random) -> list[HiddenCase]:
 
 @cache
 def train_strategy(name: str, hidden: str, speed: float, latency: float = 0.0, bandwidth: float = 1e13) -> Trained:
-    """Return the cost of training with a strategy until the target loss. By default the network takes no time."""
+    """Train with a strategy and return its cost until the target loss is reached. By default the network takes
+    no time.
+    """
     where = {"hidden": hidden, "device": f"{speed * 1e9:.6g}:1e15:0", "latency": latency, "bandwidth": bandwidth}
     done = run(Experiment.of({**DIGITS, **MENU[name], **where, "learning_rate": BEST[name], "seed": SEED}))
     seconds = arrival(done)
@@ -154,7 +156,9 @@ def check(solution, seed):
 
 
 def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: float) -> str:
-    """Return the solution's strategy for this case, with other `limits` and memory `needs` if given."""
+    """Return the solution's strategy for this case, with other `limits` and memory `needs` if given. Raise
+    SolutionError if it is not one of those offered.
+    """
     model, cluster = case.arguments()
     name = attempt.call("choose", model | {"memory": model["memory"] | (needs or {})}, cluster | limits)
     if not isinstance(name, str) or name not in MENU:
@@ -176,8 +180,8 @@ def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
 
 
 def _too_much(attempt, case: HiddenCase, favourite: str) -> str | None:
-    """Return a message if the choice exceeds half the bytes that the choice without limits sends, "" if it does not,
-    and None if the choice without limits sends nothing.
+    """Give the solution a budget of half the bytes that its `favourite`, its choice without limits, sends. Return a
+    message if its new choice exceeds the budget, "" if not, and None if the favourite sends nothing.
     """
     budget = case.train(favourite).sent / 2
     if not budget:

@@ -24,17 +24,19 @@ FLOPS = 1e15  # FLOP/s, at which additions take no time
 
 
 def rehearse(c: Case, strategy: str) -> float:
-    """Return the time of a step, in s."""
+    """Simulate a strategy's messages and return the time of a step, in s."""
     return max(play(c, strategy).results) / STEPS.get(strategy, 1)
 
 
 def bytes_to_send(c: Case, strategy: str) -> float:
-    """Return the bytes that the busiest rank sends in a step of a strategy without a server."""
+    """Simulate a strategy without a server and return the bytes that the busiest rank sends in a step."""
     return c.shrink * float(play(c, strategy).trace().traffic().sum(axis=1).max()) / STEPS.get(strategy, 1)
 
 
 def play(c: Case, strategy: str) -> Outcome:
-    """Return the outcome of a strategy's program; a rank's result is its time without warm-up rounds, in s."""
+    """Run a strategy's program on the simulated cluster and return its Outcome. A rank's result is its time without
+    warm-up rounds, in s.
+    """
     program = PROGRAMS[strategy]
     ranks = {"one machine": 1, "server": c.ranks + 1}.get(strategy, c.ranks)
     link = c.links.between
@@ -58,7 +60,7 @@ def spend(seconds: float) -> None:
 
 
 def vector(c: Case, nbytes: float) -> np.ndarray:
-    """Return an array that represents this many bytes, and is shorter by the factor `c.shrink`."""
+    """Return an array in place of `nbytes` bytes; it is shorter by the factor `c.shrink`."""
     return np.zeros(max(1, round(nbytes / FLOAT32 / c.shrink)), np.float32)
 
 

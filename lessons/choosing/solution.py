@@ -1,4 +1,6 @@
-"""A solution to the exercise on choosing: steps times the seconds of a step, among those that fit."""
+"""A solution to the exercise on choosing: of the strategies within the limits, the one with the smallest product of
+steps and seconds per step.
+"""
 
 WORKERS, ROUNDS = 8, 3  # rounds of recursive doubling
 
@@ -16,7 +18,7 @@ def fits(name, model, cluster):
 
 
 def talk(name, model, cluster):
-    """Return the communication time of a step, in s."""
+    """Return the seconds by which communication lengthens a step."""
     n, alpha, beta = model["gradient"], cluster["latency"], 1 / cluster["bandwidth"]
     doubling = ROUNDS * (alpha + n * beta)
     if name == "server":  # its port carries the workers' gradients in turn, while they compute

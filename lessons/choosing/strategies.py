@@ -1,14 +1,14 @@
 """Eight strategies in closed form: seconds per step and bytes per rank, for a published model on N equal ranks.
 
 Here b is the samples per rank and step, t the seconds to compute them, n the bytes of weights, alpha and beta the
-network's seconds per message and per byte, and ring(n) the seconds of an all-reduce. A step is the N b samples that one
-step of data parallelism takes, so that steps are comparable:
+network's seconds per message and per byte, and ring(n) the seconds of an all-reduce. A step processes N b samples with
+every strategy, so that steps are comparable:
 
     one machine     N t                                        b samples at a time
     all-reduce      t + ring(n)
     overlapped      all-reduces of 25 MB begin in backward     theory.overlap
     server          max(t + 2 (alpha + n beta), N n beta)      one server, full duplex; no worker waits for another
-    local SGD       t + ring(n) / 16                           a meeting every 16 steps
+    local SGD       t + ring(n) / 16                           models are averaged every 16 steps
     1F1B            (N - 1) slowest + all stages + 2 (N - 1) links, N micro-batches of b
     tensor          t + N rings for each sum of each layer     b samples at a time
     ZeRO-3          t + three times (N - 1) (alpha + n beta / N), layer by layer, nothing fetched in advance
@@ -27,7 +27,7 @@ MEMORY = {"V100": 16e9, "H100": 80e9}  # bytes, from NVIDIA's data sheets; there
 
 
 def one_machine(c: Case) -> float:
-    """Return the time of a step, in s."""
+    """Return the time in which one machine processes a step's samples, in s."""
     return c.ranks * c.compute
 
 

@@ -1,4 +1,4 @@
-"""Choosing a strategy: what a step costs, whether it fits, and how many steps it takes.
+"""Choosing a strategy: what a step costs, whether the model fits into memory, and how many steps training takes.
 
 Each file of this folder holds the figures of one group of questions; what they share is here.
 """

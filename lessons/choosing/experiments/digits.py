@@ -32,8 +32,8 @@ RATES = {
 
 
 def to_the_loss(run, strategy, rate=None, **where):
-    """Return (seconds, samples, samples per second). The first two count until the mean loss reaches TARGET, and are
-    infinite if it never does.
+    """Return (seconds, samples, samples per second) of a run. The first two count until the mean loss reaches TARGET,
+    and are infinite if it never does.
     """
     done = run(**{**DIGITS, **SMALL[strategy], "learning_rate": rate or RATES[strategy], **where})
     per_second = done.summary["samples_per_second"]
@@ -80,7 +80,7 @@ FACTORS = (0.5, 1, 2)
         "at an eighth of the rate of synchronous SGD, stale gradients need less than 1.4 times as many samples": (
             lambda rows: _against_sums(rows, "server") < 1.4 and 8 * RATES["server"] == RATES["doubling"]
         ),
-        "meeting every 4 steps takes more samples than synchronous SGD, every 16 steps over 1.2 times as many": (
+        "averaging every 4 steps takes more samples than synchronous SGD, every 16 steps over 1.2 times as many": (
             lambda rows: _against_sums(rows, "local SGD, 4") > 1 and _against_sums(rows, "local SGD, 16") > 1.2
         ),
     },
@@ -88,9 +88,9 @@ FACTORS = (0.5, 1, 2)
 )
 def own_best(run):
     """Digits, eight workers with 16 images each per step, one hidden layer of 64; the network takes no time. The chart
-    shows how many samples all workers together need until the mean loss of the last 512 reaches the target, at half,
-    once and twice each strategy's best rate; means of three runs. A point is missing where one of the runs does not
-    reach it.
+    shows how many samples all workers together need until the mean loss of the last 512 reaches the target, at half of
+    each strategy's best rate, at that rate and at twice that rate; means of three runs. A point is missing where one of
+    the runs does not reach it.
     """
     for strategy in TRIED:
         for factor in FACTORS:
@@ -117,23 +117,23 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a whole message
     "Which strategy reaches the loss first, and what if the latency grows?",
     source="the product of steps and seconds as in Hadjis et al. (Omnivore), arXiv:1606.04487",
     claims={
-        "at 20 us, meeting every 16 steps is not first, though it processes more samples/s than synchronous SGD": (
+        "at 20 us, averaging every 16 steps is not first, though it processes more samples/s than synchronous SGD": (
             lambda rows: (
                 min(_ms(rows, name, 20) for name in ("doubling", "server", "local SGD, 4"))
                 < _ms(rows, "local SGD, 16", 20)
                 and _sps(rows, "local SGD, 16", 20) > 1.15 * _sps(rows, "doubling", 20)
             )
         ),
-        "at 160 us meeting every fourth step is ahead of exchanging in every step": lambda rows: (
+        "at 160 us averaging every fourth step is ahead of exchanging in every step": lambda rows: (
             _ms(rows, "local SGD, 4", 160) < min(_ms(rows, name, 160) for name in ("doubling", "server"))
         ),
-        "at 640 us meeting every 16 steps is ahead of meeting more often": lambda rows: (
+        "at 640 us averaging every 16 steps is ahead of exchanging more often": lambda rows: (
             _ms(rows, "local SGD, 16", 640) < min(_ms(rows, n, 640) for n in ("doubling", "server", "local SGD, 4"))
         ),
         "at 5,120 us one machine is ahead of eight, with any strategy": lambda rows: all(
             _ms(rows, "one machine", 5120) < 0.8 * _ms(rows, name, 5120) for name in TRIED if name != "one machine"
         ),
-        "meeting every 16 steps processes the most samples per second at every latency": lambda rows: all(
+        "averaging every 16 steps processes the most samples per second at every latency": lambda rows: all(
             _sps(rows, "local SGD, 16", us) >= max(_sps(rows, name, us) for name in TRIED) for us in LATENCIES
         ),
         "every time agrees with the formula within a tenth": lambda rows: all(
@@ -170,7 +170,9 @@ PARAMETERS = 4810  # of the small model
 
 
 def step_seconds(name, computing, alpha):
-    """Return the seconds of a step of the small model in closed form; `computing` is a step without a network."""
+    """Return the seconds of a step of the small model in closed form; `computing` is the seconds of a step without a
+    network.
+    """
     n, beta = FLOAT32 * PARAMETERS, 1 / NETWORKS["10GbE"].between.bandwidth
     if name == "one machine":
         return computing

@@ -51,7 +51,7 @@ RANKS = 8
     ),
 )
 def where_to_cut(run):
-    """Eight V100 with 32 images each, from 1 GbE to 400-gigabit InfiniBand: PipeDream's partitioner, on computed, not
+    """Eight V100s with 32 images each, from 1 GbE to 400-gigabit InfiniBand: PipeDream's partitioner, on computed, not
     measured, profiles. Replicas of a stage sum their gradients around a ring while they compute, and the pipeline is
     never emptied. `plan`: replicas of each stage.
     """
@@ -124,9 +124,10 @@ SLICE = 8e6  # bytes
     ),
 )
 def many_nodes(run):
-    """Samples per second as a share of perfect scaling, for V100 with 32 images each over 25 GbE, in closed form.
-    All-reduces are by halving and doubling: one after backward; buckets of 25 MB during backward; or slices of 8 MB
-    for which the next forward pass waits layer by layer, and those of early layers go first."""
+    """Samples per second as a share of perfect scaling, in closed form, for V100s with 32 images each over 25 GbE.
+    All-reduces use halving and doubling, in three variants: one after backward; 25 MB buckets during backward; or 8 MB
+    slices, those of early layers first, where each layer of the next forward pass waits only for its own slices.
+    """
     for model in PLANNED:
         for nodes in NODES:
             case = Case(model, "V100", "25GbE", batch=32, ranks=nodes)

@@ -27,7 +27,7 @@ from lessons.figure import Look, figure, matching, value
                 if row["strategy"] == "1F1B" and "10GbE" in row["case"]
             )
         ),
-        "meeting every 16 steps is fastest in at least four of six cases, and within 2 % of the fastest in all": (
+        "averaging every 16 steps is fastest in at least four of six cases, and within 2 % of the fastest in all": (
             lambda rows: (
                 sum(_fastest(rows, case) == "local SGD" for case in CASES) >= 4
                 and all(_speeds(rows, case)["local SGD"] > 0.98 * max(_speeds(rows, case).values()) for case in CASES)
@@ -97,7 +97,7 @@ SLOW, FAST = "VGG-16, V100, 10GbE", "GPT-2 XL, H100, NVLink"
                 and abs(value(rows, "faster", case=SLOW, strategy="server") - 2) < 1e-9
             )
         ),
-        "in mixed precision, meeting every 16 steps is fastest in every case: over 5 times one machine": lambda rows: (
+        "in mixed precision, averaging every 16 steps is fastest in all cases: over 5 times one machine": lambda rows: (
             all(
                 row["mixed precision"] == max(r["mixed precision"] for r in matching(rows, case=row["case"]))
                 and row["mixed precision"] > 5

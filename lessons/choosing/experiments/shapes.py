@@ -91,8 +91,8 @@ def weights_and_work(run):
     ),
 )
 def does_it_fit(run):
-    """Memory in GB on the fullest of eight V100 with 16 GB. They train the largest GPT-2 with Adam in single precision,
-    on a sequence of 1,024 tokens each. States: weights, gradients, and what Adam keeps. Nothing is recomputed in
+    """Memory in GB on the fullest of eight 16 GB V100s, which train the largest GPT-2 with Adam in single precision,
+    each on one sequence of 1,024 tokens. States: weights, gradients, and what Adam keeps. Nothing is recomputed in
     backward. The pipeline holds up to eight micro-batches in flight; the server's own memory is not shown.
     """
     case = CASES[LARGE]
