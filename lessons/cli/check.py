@@ -101,7 +101,7 @@ def check(
 
 
 def _print(report: GradingReport, claim: HandIn | None, source: str) -> None:
-    """Print a report. `claim` is the score that a My work file states for `source`."""
+    """Print a report and, if `claim` is given, the score that a My work file states for `source`."""
     from lessons import progress
     from lessons.grading import levels, sandbox
 
@@ -135,7 +135,9 @@ def _print(report: GradingReport, claim: HandIn | None, source: str) -> None:
 
 
 def _pile(chapter, place: Path, table: Path, seed: int | None) -> None:
-    """Grade all hand-ins and print a line for each. Low scores do not make the command fail."""
+    """Grade all hand-ins in `place`, write the results to `table`, and print a line for each. Low scores do not make
+    the command fail.
+    """
     from lessons.grading.seeds import grading_seed
     from lessons.instructor import hand_ins, pile
 

@@ -63,7 +63,9 @@ def _ask(file: Path, when: str, student: str, seed: int | None) -> None:
 
 
 def _report(folder: Path, to: Path | None) -> None:
-    """Print the students' gains, statistics of the questions, and misconceptions; also write the first two as CSV."""
+    """Print the students' gains, statistics of the questions, and misconceptions; write the first two as CSV, too, if
+    `to` is given.
+    """
     sittings, mistakes = inventory_report.read_folder(folder)
     if not sittings:
         raise ValueError(f"{folder} contains no answer files; collect those that `inventory --before FILE` wrote.")

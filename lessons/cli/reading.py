@@ -128,7 +128,9 @@ def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int |
 
 
 def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
-    """Run a chapter's figures, print them, and write them to the folder, if given. Return whether all claims hold."""
+    """Run a chapter's figures, print them, and write them to the folder `out` if it is given. Return whether all claims
+    hold.
+    """
     from experiments.exports.export import csv_text, write_file
     from experiments.exports.page import page, place
     from lessons.book.figures import text_with_code
@@ -168,7 +170,7 @@ def _print(figure, recorded: golden.RecordedFigure) -> bool:
 
 
 def _cell(value, limits) -> str:
-    """Return a value as text, with its range if seeds differ."""
+    """Return a value as text, with its range over seeds if seeds differ."""
     shown = f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"{shown}  ({limits[0]:.3g} to {limits[1]:.3g})" if limits else shown
 

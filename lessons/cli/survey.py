@@ -120,7 +120,9 @@ def _published(companion) -> None:
 
 
 def _figures(companion, row: dict) -> str:
-    """Return the numbers of the figures that show a method, or else of the chapters that show its code."""
+    """Return the numbers of the figures that show a method or, if there are none, of the chapters that show its
+    code.
+    """
     first, more = companion.first_figures(row)
     shown = [*first] or [f"chapter {lessons.chapter(name).number}" for name in row["chapters"]]
     return ", ".join([*shown, *([f"+{more}"] if more else [])])

@@ -41,7 +41,7 @@ def readable(markdown: str) -> str:
 
 
 def _bracketed(text: str) -> str:
-    """Return an expression, in brackets if it has more than one symbol and no brackets yet."""
+    """Return `text`, in brackets if it is more than one symbol and has no brackets yet."""
     one = len(text) == 1 or re.fullmatch(r"\\[A-Za-z]+", text) or (text[0], text[-1]) == ("(", ")")
     return text if one else f"({text})"
 

@@ -16,7 +16,7 @@ def door(run, workers: int) -> float:
 
 
 def least(run, few: int, many: int) -> float:
-    """Return by what percentage the minimum that a rank must send grows from `few` to `many` ranks."""
+    """Return by what percentage the bytes that each rank must send at least grow from `few` to `many` ranks."""
     return 100 * (collective_costs.share(many) / collective_costs.share(few) - 1)
 
 
@@ -26,18 +26,18 @@ def small(run, ranks: int) -> float:
 
 
 def crossing(run, ranks: int) -> float:
-    """Return the kilobytes up to which recursive doubling is faster than the ring."""
+    """Return the size of a vector, in kilobytes, up to which recursive doubling is faster than the ring."""
     return collective_costs.doubling_up_to(ranks, ALPHA, BETA, "ring") / 1000
 
 
 def twelve(run, ranks: int) -> float:
-    """Return how many vectors the busiest rank sends in a sum by halving and doubling."""
+    """Return what the busiest rank sends in a sum by halving and doubling, as a multiple of the vector's size."""
     outcome = run_exchange(all_reduce, ranks, experiments.DIVISIBLE, "halving_doubling")
     return float(outcome.trace().traffic().sum(axis=1).max() / experiments.DIVISIBLE)
 
 
 def leaving(run, nodes: int, algorithm: str) -> float:
-    """Return the megabytes that leave each node, when nodes of eight ranks sum one megabyte."""
+    """Return the megabytes that leave the first node when nodes of eight ranks sum one megabyte."""
     name = "ring" if "ring" in algorithm else "recursive_doubling"
     ranks, nbytes = 8 * nodes, experiments.DIVISIBLE
     traffic = run_exchange(all_reduce, ranks, nbytes, name).trace().traffic()
@@ -45,7 +45,7 @@ def leaving(run, nodes: int, algorithm: str) -> float:
 
 
 def training(run, workers: int, model: str) -> str:
-    """Return the all-reduce with which a training step is shortest."""
+    """Return the all-reduce with which a training step of this model is shortest."""
     size = "small" if "small" in model else "large"
     return min(experiments.CLOSED, key=lambda name: experiments.step(run, name, size, workers)[0])
 
@@ -57,7 +57,9 @@ def order(run, algorithm: str) -> str:
 
 
 def buy(run, vector: str) -> float:
-    """Return by what percentage the better of two networks shortens a ring all-reduce among 32 ranks."""
+    """Return by what percentage the better of two upgrades, half the latency or twice the bandwidth, shortens a ring
+    all-reduce among 32 ranks.
+    """
     now = collective_costs.ring(32, BYTES[vector], ALPHA, BETA)
     bought = [collective_costs.ring(32, BYTES[vector], ALPHA * a, BETA * b) for a, b in ((0.5, 1), (1, 0.5))]
     return 100 * (1 - min(bought) / now)

@@ -63,7 +63,9 @@ def _bits(total):
 
 
 class Sum:
-    """A sum of random vectors, shape (numbers,), over `ranks` ranks, with its expected result and cost."""
+    """A test of an all-reduce: random vectors, one of shape (numbers,) on each of `ranks` ranks, that a solution or a
+    textbook collective sums.
+    """
 
     def __init__(self, ranks: int, numbers: int, seed: int):
         self.ranks, self.nbytes = ranks, 4 * numbers
@@ -76,7 +78,9 @@ class Sum:
         self.wrong, self.alike, self.took = "", True, 0.0
 
     def run(self, attempts, beside=None):
-        """Run the sum with `attempts`, one per rank, and return the Run. Record errors and the time taken."""
+        """Have `attempts`, one per rank, sum the vectors, and return the Run. Store an error in `wrong`, whether all
+        results have the same bits in `alike`, and the seconds in `took`.
+        """
         plays, results, ended = [one.role("worker") for one in attempts], {}, {}
         heard = Heard(self.ranks)
 
@@ -95,7 +99,7 @@ class Sum:
         return done.trace.traffic().sum(axis=1).max() / (collective_costs.share(self.ranks) * self.nbytes)
 
     def textbook(self, collective: str):
-        """Return (Run, seconds until the last rank was done) of a sum with this collective."""
+        """Sum the vectors with this collective and return (Run, seconds until the last rank was done)."""
         ended = []
 
         def worker(comm, task, s):
@@ -124,7 +128,7 @@ class Sum:
 
 
 class Heard:
-    """A record of which ranks' data has reached each rank, directly or through others, as the messages show."""
+    """A record of the ranks whose data has reached each rank, directly or through others, according to the messages."""
 
     def __init__(self, ranks: int):
         self.of = [{rank} for rank in range(ranks)]

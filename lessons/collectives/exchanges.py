@@ -22,7 +22,9 @@ MS = 1e3
 
 
 def run_exchange(exchange: Callable, ranks: int, nbytes: int, collective: str = "fast", network=NETWORK) -> Outcome:
-    """Return the outcome of `exchange(comm, x)` on vectors of `nbytes` bytes; a rank's result is its finish time."""
+    """Simulate `exchange(comm, x)` on vectors of `nbytes` bytes and return the Outcome. A rank's result is its finish
+    time, in s.
+    """
 
     def program(comm):
         exchange(comm, np.zeros(nbytes // 4, np.float32))
@@ -35,7 +37,7 @@ def run_exchange(exchange: Callable, ranks: int, nbytes: int, collective: str = 
 
 
 def took(exchange: Callable, ranks: int, nbytes: int, **where) -> float:
-    """Return the milliseconds until the last rank is done."""
+    """Return the milliseconds until the last rank has finished this exchange."""
     return MS * max(run_exchange(exchange, ranks, nbytes, **where).results)
 
 
@@ -56,7 +58,9 @@ def by_one_server(comm, x):
 
 
 def by_many_servers(comm, x):
-    """Sum on one server per worker, each in charge of one piece; the first half of the ranks are the servers."""
+    """Sum on one server per worker, each in charge of one piece of the vector; the first half of the ranks are the
+    servers.
+    """
     half = comm.size // 2
     pieces = [x[share] for share in shares(len(x), half)]
     if comm.rank < half:
@@ -73,7 +77,7 @@ def by_many_servers(comm, x):
 
 
 def by_everybody(comm, x, orders=None):
-    """Sum with every worker as the server of one piece."""
+    """Sum with every worker as the server of one piece of the vector."""
     pieces = [x[share] for share in shares(len(x), comm.size)]
     others = [rank for rank in (orders or in_turn)(comm.rank, comm.size) if rank != comm.rank]
     for rank in others:
@@ -116,5 +120,7 @@ def in_turn(first, count):
 
 
 def all_at_once(comm, x):
-    """Sum like `by_everybody`, but all start with rank 0, so they queue at one port, then at the next."""
+    """Sum like `by_everybody`, except that all ranks start with rank 0, so that they queue at one port, then at the
+    next.
+    """
     by_everybody(comm, x, lambda first, count: list(range(count)))

@@ -178,8 +178,9 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # thei
     ),
 )
 def more_ranks(run):
-    """Milliseconds for 4 kB, nearly all of it latency. The number of messages in a row is proportional to the number of
-    ranks in a ring, and to its logarithm with pairs or trees. `limit` is the latency of the fewest rounds possible.
+    """Milliseconds for 4 kB, nearly all of it latency. The number of messages that follow one another grows in
+    proportion to the ranks in a ring, and to their logarithm with pairs or trees. `limit` is the latency of the fewest
+    rounds possible.
     """
     return [
         {"ranks": ranks, "ring": took(all_reduce, ranks, SMALL)}
@@ -500,7 +501,7 @@ def in_training(run):
 
 
 def step(run, collective, model, workers, network="10GbE"):
-    """Return (milliseconds of a training step, the run) with this all-reduce."""
+    """Train with this all-reduce and return (milliseconds of a step, the Run)."""
     done = run(
         algorithm="sync_sgd", workers=workers, hidden=MODELS[model], batch=16, steps=10, learning_rate=0.05,
         evaluations=1, network=network, collective=collective,

@@ -59,5 +59,5 @@ BOXES = Assignment(
 
 
 def _grows(rows, name):
-    """Return the time of a run with 32 workers, relative to four."""
+    """Return the time of a run with 32 workers, as a multiple of that with four."""
     return ratio(rows, "seconds", collective=name, workers=(32, 4))
