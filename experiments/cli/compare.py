@@ -20,7 +20,7 @@ def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool)
     """Compare stored runs side by side: the settings in which they differ, and their main figures.
 
     Each later run is compared with the first: whether it is the same training up to rounding and, if not, where they
-    diverge. Runs of scripts are compared by their numbers, bit for bit, and by their times and waits.
+    first differ. Runs of scripts are compared by their numbers, bit for bit, and by their times and waits.
     """
     from experiments.cli.comparison import SHORT, side_by_side
 

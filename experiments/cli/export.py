@@ -22,9 +22,9 @@ ENDINGS = ("csv", "trace.json", "html", "learning.html", "svg", "timeline.svg", 
 def export_command(name: str, to: str, out: str | None, runs: str) -> None:
     """Export a stored run in a format that other programs read.
 
-    trace is for ui.perfetto.dev; html is a report; learning is a page with the run's path over the loss, found by
-    replaying the run; svg is its curves; timeline is its timeline, also as SVG. Runs of scripts have no html, learning
-    or png.
+    trace is for ui.perfetto.dev; html is a report; learning is a page with the run's path over the loss surface,
+    found by replaying the run; svg is its curves; timeline is its timeline, also as SVG. Runs of scripts have no html,
+    learning or png.
     """
     from experiments.exports import script_export
     from experiments.exports.export import SUFFIXES, export

@@ -1,4 +1,4 @@
-"""`fit --gpu`: measure this machine's GPU, and write the planner's constants of it to a file."""
+"""`fit --gpu`: measure this machine's GPU, and write its constants for the planner to a file."""
 
 import json
 import os

@@ -80,7 +80,7 @@ pool_option = click.option(
 
 @contextmanager
 def pool_at(address: str, runs: str) -> Iterator[Pool]:
-    """Yield the pool that runs on the Dask cluster at `address`. Raise ValueError if the cluster cannot be reached."""
+    """Yield a pool that runs jobs on the Dask cluster at `address`. Raise ValueError if it cannot be reached."""
     from experiments.jobs.pool import Pool
 
     pool = Pool(runs, 1, wall=LONGEST, cpu=int(LONGEST), memory=MOST_MEMORY, dask=address, fresh=math.inf)

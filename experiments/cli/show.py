@@ -232,7 +232,7 @@ def align_columns(cells: Sequence[Sequence[str]], words: int = 0) -> str:
 
 
 def number(value: float | None, error: float | None = None, decimals: int | None = None) -> str:
-    """Return a number with four digits, or more if its integer part has more.
+    """Return a number with four significant digits, or more if its integer part has more.
 
     With `decimals`, value and error have that many. None is an en dash, infinity and NaN are "diverged".
     """

@@ -113,7 +113,7 @@ def _outputs(workload: Supervised, w: np.ndarray) -> Callable[[np.ndarray], np.n
 
 
 def _judged(workload: Supervised, y: np.ndarray) -> list:
-    """Return the class or number that each row of outputs stands for; None where outputs are not finite."""
+    """Return the class or number that each row of outputs predicts; None where outputs are not finite."""
     finite = np.isfinite(y).all(1)
     values = y.argmax(1) if workload.classifies else y[:, 0]
     return [value if known else None for value, known in zip(values.tolist(), finite, strict=True)]
@@ -138,14 +138,16 @@ def _number(workload: Supervised, value: float | None) -> str:
 
 
 def _pictures(workload: Supervised, x: np.ndarray) -> np.ndarray:
-    """Return samples as pictures of 0 to 255, (n, height, width)."""
+    """Return samples as images, (n, height, width), scaled to values from 0 to 255."""
     low, high = float(x.min()), float(x.max())
     scaled = (x.reshape(len(x), *workload.image) - low) / ((high - low) or 1.0)
     return (255 * scaled).round().astype("u1")
 
 
 def _boundary(workload: Supervised, ask: Sequence[Callable[[np.ndarray], np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return a grid around the training points: its cells and its box."""
+    """Return the class that each model assigns to each cell of a grid around the training points, (models, GRID, GRID),
+    and the grid's box.
+    """
     low, high = workload.x.min(0), workload.x.max(0)
     (left, bottom), (right, top) = low - AROUND * (high - low), high + AROUND * (high - low)
     u, v = np.meshgrid(np.linspace(left, right, GRID), np.linspace(bottom, top, GRID))

@@ -1,4 +1,4 @@
-"""Check whether a method can train in mixed precision with the loss scaling that an experiment asks for."""
+"""Mixed precision: the loss scale and the 16-bit weights of a run, and whether its method supports them."""
 
 import algorithms
 from experiments.specification.experiment import Experiment

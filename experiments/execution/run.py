@@ -105,7 +105,9 @@ def _clock() -> float:
 
 
 def _admitted(experiment: Experiment, asked: Conditions):
-    """Return the workload of an experiment that can run here. Stop requests are ignored until it is built."""
+    """Return the workload of an experiment that can run here. A stop request while it is built raises
+    KeyboardInterrupt.
+    """
     with signals.interrupt_at_once():
         workload = check(experiment, asked=asked)
     room.check(experiment, workload)

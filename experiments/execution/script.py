@@ -10,7 +10,7 @@ from experiments.specification.script import ScriptExperiment
 
 
 def measure_progress(logs: list[EventLog], steps: int | None) -> tuple[int, float, float]:
-    """Return how far a run is: (step, mean of the ranks' latest losses or NaN, fraction of `steps` taken)."""
+    """Return the progress of a run: (step, mean of the ranks' latest losses or NaN, fraction of `steps` taken)."""
     step = max(log.step for log in logs)
     losses = [log.losses[-1][3] for log in logs if log.losses]
     loss = math.fsum(losses) / len(losses) if losses else math.nan

@@ -12,7 +12,9 @@ SAMPLES = 2  # a batch norm needs two to have a variance
 
 
 def check(experiment: Experiment) -> None:
-    """Build the experiment's workload and take one gradient. Raise ValueError if that is not possible."""
+    """Build the experiment's workload and compute one gradient. Raise ValueError if that is not possible, or if the
+    gradient is not finite.
+    """
     workload = check_that_it_can_run(experiment)
     with meter_kernels(None), np.errstate(all="ignore"):
         w = workload.start(experiment.seed)

@@ -111,8 +111,8 @@ def chrome_trace(trace: Trace, servers: int | None = 0, known: Causes | None = N
 
 
 def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> Learning | None:
-    """Return how a run learned, from `root` or a replay; None if a replay is needed, but impossible or longer than
-    `patience` s.
+    """Return how a run learned: from its record in `root` or, if the run took at most `patience` s, from a replay that
+    is then stored there. Return None without `root`, or if neither is possible.
     """
     try:
         job = record.spec(run)

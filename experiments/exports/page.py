@@ -20,7 +20,7 @@ Frames = Mapping[str, tuple[str, bytes]]
 
 
 def page(title: str, body: str, frames: Frames, kind: str = "") -> str:
-    """Return the page. `body` is HTML in which place(name) stands for the canvas of that name.
+    """Return the HTML of a page. In `body`, place(name) marks where the canvas of that name is drawn.
 
     `frames` has (canvas of canvases.NAMES, frame) for each name; `kind` is the CSS class of the body.
     """

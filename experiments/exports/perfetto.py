@@ -51,7 +51,9 @@ def events(trace: Trace, servers: int | None, known: Causes | None = None) -> It
 
 
 def message_contents(trace: Trace) -> list[str]:
-    """Return the content of each message: its sender's last work, or the collective it is part of."""
+    """Return a label for the content of each message: that of its sender's last work, or of the collective it is part
+    of.
+    """
     m, spans = trace.messages, trace.spans
     order = np.lexsort([spans["start"], spans["rank"]])
     works = order[np.isin(spans["kind"][order], (COMPUTE, UPDATE))]

@@ -31,7 +31,7 @@ ENDED = {"diverged": "Diverged", "failed": "Failed"}
 
 
 def report(shown: Sequence[Shown], address: str = "", learning: Learning | None = None) -> str:
-    """Return the page of the first run, compared with the others; `address` is the workbench to link to.
+    """Return an HTML page on the first run that compares it with the others; `address` is the workbench to link to.
 
     `learning` is how the first run learned; it is drawn if given and not too large for a page.
     """

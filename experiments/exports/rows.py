@@ -15,7 +15,7 @@ SUFFIXES = (".parquet", ".arrow", ".csv")
 
 
 def check_suffix(name: str) -> None:
-    """Raise ValueError unless a file of this name can be written."""
+    """Raise ValueError unless the suffix of this file name is one of SUFFIXES."""
     if Path(name).suffix not in SUFFIXES:
         raise ValueError(f"table: {name[:60]!r} should end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
 
@@ -41,7 +41,7 @@ def rows(outcomes: Sequence[RunOutcome], folders: Sequence[Path]) -> list[dict[s
 
 
 def write_rows(outcomes: Sequence[RunOutcome], folders: Sequence[Path], file: Path) -> None:
-    """Write the rows to `file` in the format that its suffix names. Raise OSError if that fails."""
+    """Write a row per run to `file`, in the format that its suffix names. Raise OSError if that fails."""
     import pyarrow as pa
 
     found, out = rows(outcomes, folders), io.BytesIO()

@@ -29,7 +29,8 @@ class Place(NamedTuple):
 
 
 def sweep_svg(outcomes: Sequence[RunOutcome], axes: Sequence[str], lines: bool = True) -> str:
-    """Return the SVG file's text for runs over these axes. Without `lines`, runs are points without lines between them.
+    """Return the text of an SVG file that plots the held-out losses of runs against the settings `axes`. Without
+    `lines`, points are not connected.
 
     Runs that diverged are left out. Raise ValueError if no axis has numbers.
     """

@@ -1,4 +1,4 @@
-"""A timeline as SVG, made without a browser from the frame of its canvas: the window that the workbench opens first.
+"""Draw a timeline as SVG from the frame of its canvas, without a browser, in the window that the workbench shows first.
 
 One lane per rank, one bar per span, an arrow per message, and flags for events: static and on white, for papers and
 slides. For animation and interaction, see canvases/timeline.js.

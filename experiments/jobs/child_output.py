@@ -27,7 +27,7 @@ class ChildOutput:
         Thread(target=_copied, args=(pipe, theirs), daemon=True).start()
 
     def fileno(self) -> int:
-        """Return the object to register with a selector."""
+        """Return the file descriptor that a selector can watch."""
         return (self._copy or self._pipe).fileno()
 
     def read(self) -> bytes | None:
@@ -38,7 +38,9 @@ class ChildOutput:
             return None
 
     def wait_for_rest(self) -> None:
-        """Make `read` block for the rest of the output, after the process has ended."""
+        """After the process has ended, let `read` wait for output that the thread has not copied yet. On POSIX there is
+        none.
+        """
         if self._copy is not None:
             self._copy.settimeout(AFTERWARDS)
 

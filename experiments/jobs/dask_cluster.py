@@ -1,4 +1,4 @@
-"""A Dask cluster as the place where jobs of the pool run.
+"""A Dask cluster on which the pool runs jobs.
 
     cluster = DaskCluster("tcp://scheduler:8786")       or "local:4": four processes of this machine
     child = cluster.child(selector)                     what `process.Child` is for a job on this machine
@@ -51,7 +51,7 @@ ENDS = ("result", "error")  # kinds of lines that end a job
 
 
 def may_leave(work: Experiment | JobSpec) -> bool:
-    """True if this work is repeatable elsewhere and brings no code or data of a reader."""
+    """True if this work can be repeated on another machine and contains no code or data of a reader."""
     if isinstance(work, JobSpec):
         experiment = work.values.get("experiment")
         return work.kind in KINDS and (experiment is None or may_leave(Experiment.of(experiment)))
@@ -85,7 +85,8 @@ def mapping(address: str) -> Iterator[Callable[[Callable, Iterable], Iterator]]:
 
 
 def connect(address: str, local: Any = None) -> tuple[Any, Any]:
-    """Return a client of the scheduler at `address`, and the local cluster if that is "local:4" (or `local`, if given).
+    """Return (client of the scheduler at `address`, local cluster or None). An address such as "local:4" starts a local
+    cluster, unless `local` already is one.
 
     Raise ValueError without Dask or with an invalid address, and OSError if the scheduler does not answer.
     """
@@ -126,8 +127,8 @@ def other_version(worker: str, version: str, here: str) -> str:
 class DaskCluster:
     """The Dask cluster of the scheduler at `address`, whose results are stored below `root`.
 
-    `workers` are the addresses of its workers; `trouble` is a sentence while jobs cannot be sent to it, else "". Raise
-    ValueError like `connect`.
+    `workers` are the addresses of its workers; `trouble` is a sentence saying why jobs cannot be sent to it, or "".
+    Raise ValueError like `connect`.
     """
 
     def __init__(self, address: str, root: Path):
@@ -151,11 +152,13 @@ class DaskCluster:
 
     @property
     def slots(self) -> int:
-        """The number of jobs sent to the cluster at a time: one more than it has workers, so that none has to wait."""
+        """The number of jobs sent to the cluster at a time: one more than it has workers, so that no worker waits for
+        its next job.
+        """
         return len(self.workers) + 1
 
     def child(self, selector: selectors.BaseSelector) -> "DaskChild":
-        """Return a job that has not begun. Raise OSError if the cluster cannot be reached."""
+        """Return a DaskChild for a job that has not begun. Raise OSError if jobs cannot be sent to the cluster."""
         if self.trouble:
             raise OSError(self.trouble)
         return DaskChild(self, selector)
@@ -197,7 +200,7 @@ class DaskCluster:
                 looked = time.monotonic()
 
     def _look(self) -> None:
-        """Connect if necessary, update the list of workers, and restart those that did not stop a job."""
+        """Connect if necessary, update the list of workers, and restart those that did not stop a job in time."""
         try:
             if self._client is None or self._client.status != "running":
                 self._connect()

@@ -1,4 +1,4 @@
-"""A job on a Dask worker: the work that a job's own process does on this machine, done in that worker's process.
+"""Do a job in the process of a Dask worker, as `worker.py` does one in a process of this machine.
 
 Status lines go through the scheduler; the last one and the files of the result come back as the task's result. A worker
 runs one job at a time.
@@ -50,7 +50,7 @@ class DaskReport(StatusWriter):
         self.worker.log_event(self.topic, {"key": self.key, "line": json.dumps(line)})
 
     def progress(self, progress: Progress) -> None:
-        """Send a line with the progress of a run, unless it began less than BRIEF seconds ago."""
+        """Send a line with the progress of a run, unless the job began less than BRIEF seconds ago."""
         if time.monotonic() >= self.began + BRIEF:
             super().progress(progress)
 

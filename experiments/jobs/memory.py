@@ -33,7 +33,9 @@ def groups(leaders: Collection[int]) -> dict[int, list[int]]:
 
 
 def memory_used(processes: Collection[int], enough: int) -> int:
-    """Return the bytes of memory these processes use together, or a quick overestimate if that is below `enough`."""
+    """Return the bytes of memory that these processes use together. If a quick overestimate is at most `enough`, return
+    that instead.
+    """
     resident = sum(_resident(pid) for pid in processes)  # counts shared pages once per process
     return resident if resident <= enough else sum(_proportional(pid) for pid in processes)
 

@@ -172,8 +172,8 @@ class Pool:
             return known.state
 
     def cancel(self, job: str, owner: str | None = None) -> bool:
-        """Release `job` for `owner`. Without other owners, or if `owner` is None, the job stops and keeps what it
-        recorded.
+        """Stop `job` and keep what it recorded. If other owners still wait for it, only remove `owner` from its owners.
+        Without an `owner`, stop it in any case.
 
         Return whether it stops, or has ended; False if another owner still waits for it.
         """
@@ -314,7 +314,9 @@ class Pool:
         job.end(0, self.limits)
 
     def _expire(self) -> None:
-        """Enforce the limit of wall-clock time, and drop jobs whose owners are all gone."""
+        """Kill jobs that exceed the wall-clock limit or print a line too long to read, and drop jobs whose owners are
+        all gone.
+        """
         now = time.monotonic()
         for job in self._running:
             if job.child.flooded:
@@ -327,7 +329,9 @@ class Pool:
                 self._leave(job, owner, "its reader has left")
 
     def _weigh(self) -> None:
-        """Enforce the memory limit on each job and its descendants."""
+        """Kill the jobs of this machine that exceed the memory limit together with their descendants, except jobs on
+        GPUs. Do nothing if the last check was too recent.
+        """
         began = time.monotonic()
         if not memory.WATCHED or began < self._look:
             return
@@ -342,7 +346,7 @@ class Pool:
         self._look = now + max(memory.EVERY, 4 * (now - began))  # a close look at gigabytes takes a second
 
     def _patience(self) -> float:
-        """Return the seconds until the next deadline."""
+        """Return how many seconds the pool's thread may wait for events: until its next deadline or check."""
         due = [job.deadline for job in self._running]
         if due or self._queue:
             due += self._owners.values()

@@ -1,4 +1,4 @@
-"""A reader's script on simulated machines, in a process of the pool.
+"""Run a reader's script on simulated machines, in a process of the pool.
 
 The script is executed with the rights of the user who started the workbench, and therefore only if that user has set
 $LOCKSTEP_SCRIPTS. The job checks this again, because not only pages can submit one. It runs in an empty folder, which
@@ -79,7 +79,8 @@ def job_spec(source: str, file: str, settings: dict[str, Any]) -> JobSpec:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[..., None]) -> Path:
-    """Run the script (see experiments.jobs.spec), and return the folder of its run, up to where it stopped.
+    """Run the script (see experiments.jobs.spec), unless its run is stored, and return the folder of the run. If the
+    script stops early, the run is stored up to that point.
 
     SIGTERM ends the script, with KeyboardInterrupt if it has not begun. Raise ValueError if scripts are not allowed
     here, or if this one is not Python.

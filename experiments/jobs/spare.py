@@ -17,7 +17,9 @@ class Spare:
         self._version = ""  # version of the source that it has loaded
 
     def prepare(self, free: bool) -> None:
-        """Start the spare process if it is wanted and missing, and a core is `free` for its imports."""
+        """Start the spare process if it is wanted and missing, and a core is `free` for its imports. One that has ended
+        by itself is not replaced.
+        """
         if self._child and self._child.has_exited():
             self.wanted = False  # another would end the same way; jobs are started on demand
             self.dismiss()
@@ -27,7 +29,9 @@ class Spare:
                 self._child = Child([*self.command, "early"], self.selector)
 
     def take(self, version: str) -> Child | None:
-        """Return the process if it lives and has loaded this version of the source; else end it and return None."""
+        """Hand over the process if it is running and has loaded this version of the source; otherwise end it and return
+        None.
+        """
         if self._child and self._version == version and not self._child.has_exited():
             child, self._child = self._child, None
             return child

@@ -55,20 +55,20 @@ class JobSpec:
         return f"{self.kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def place(self, root: str | Path, source: str = "") -> Path:
-        """Return where the result is kept for this version of the source, by default the version on disk."""
+        """Return the folder for the result of this version of the source, by default the version on disk."""
         path = ROOT / f"{KINDS[self.kind].replace('.', '/')}.py"
         version = hashlib.sha256((source or source_version()).encode() + path.read_bytes()).hexdigest()[:8]
         return Path(root) / f"{self.key()}-{version}"
 
     def find_result(self, root: str | Path, source: str = "") -> Path | None:
-        """Return where the result for this version of the source is stored, or None if it is missing or damaged."""
+        """Return the folder with the result of this version of the source, or None if it is missing or damaged."""
         place = self.place(root, source)
         return place if place.is_dir() and not sealed.altered_files(place) else None
 
     def perform(
         self, root: str | Path, progress: Callable[..., None] = lambda part, phase="": None, **known: Any
     ) -> Path:
-        """Do the job in this process and return where the result is. Raise ValueError or OSError if it fails.
+        """Do the job in this process and return the path of its result. Raise ValueError or OSError if it fails.
 
         `known` holds results that this process already has, as keyword arguments of the module's `perform`.
         """

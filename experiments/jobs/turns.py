@@ -21,7 +21,9 @@ from experiments.specification.experiment import Experiment
 
 
 class Waiting(Protocol):
-    """A job, with the facts that decide its turn. Several readers may wait for the same job."""
+    """A job in the queue, with what decides its turn: its length and its readers. Several readers may wait for the same
+    job.
+    """
 
     length: float
 

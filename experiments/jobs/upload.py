@@ -62,7 +62,9 @@ def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
 
 
 def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
-    """Write the bytes of an upload, unread, to where the job finds them. Raise OSError if that fails."""
+    """Write the files of an upload, unread, to where the job finds them, and remove abandoned ones. Raise OSError if
+    that fails.
+    """
     place = _waiting(Path(root))
     place.mkdir(parents=True, exist_ok=True)
     for old in place.iterdir():
@@ -76,7 +78,9 @@ def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Read an upload (see experiments.jobs.spec); return the folder of the run, or the file of the table."""
+    """Read an upload and remove its files (see experiments.jobs.spec). Return the folder of the stored run, or the file
+    of the stored table.
+    """
     waiting = [(name, _waiting(root) / sha) for name, sha in values["files"]]
     try:
         files = [(name, path.read_bytes()) for name, path in waiting]
@@ -96,7 +100,9 @@ def is_uploaded(name: str) -> bool:
 
 
 def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
-    """Store the run in these files, or in one zip file, and return its folder. Raise ValueError if there is none."""
+    """Check and store the run that these files, or one zip file, contain, and return its folder. Raise ValueError if
+    they contain none, or an inconsistent one.
+    """
     if is_run(files) and len(files) == 1 and _last(files[0][0]) != "run.json":
         files = list(_unzipped(*files[0]))
     known = {_last(name): content for name, content in files}
@@ -182,7 +188,9 @@ def _read(folder: Path) -> Run:
 
 
 def _unzipped(file: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, content) of a run's files in a zip file. Sizes are measured while unpacking, not trusted."""
+    """Yield (name, content) of each file in a zip file, with b"" as the content of files that no run has. Sizes are
+    measured while unpacking, not trusted.
+    """
     left = MOST_UNPACKED
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -215,7 +223,9 @@ def modules_folder() -> Path | None:
 
 
 def save_module(content: bytes, file: str) -> str:
-    """Store the Python file of a network; return the name to train it by. Raise ValueError if it is refused."""
+    """Store the Python file of a network, and return the name under which it can be trained. Raise ValueError if it is
+    refused.
+    """
     return own_module.save(content, file)
 
 

@@ -101,8 +101,8 @@ def telling(report: StatusWriter) -> contextlib.AbstractContextManager:
 
 @contextlib.contextmanager
 def within_bound(spec: dict[str, Any]) -> Iterator[None]:
-    """Within this context, mark results as cached if their size or age is bounded. Raise ValueError if there is no room
-    left.
+    """Mark results that are stored in this context as cached, if the size or age of cached results is bounded; make
+    room for them first. Raise ValueError if there is no room left.
 
     Measurements of this machine's hardware are never removed: other results depend on them.
     """
@@ -127,8 +127,8 @@ def rehearse() -> None:
 
 
 def watch(spec: dict[str, Any], stop: threading.Event) -> list[str]:
-    """Set `stop` when this job reaches a time limit. Return a list that is empty until then, and afterwards says which
-    limit.
+    """Start a thread that sets `stop` when this job reaches a time limit. Return a list that is empty until then, and
+    afterwards holds the limit, such as "600 s".
 
     The pool or the kernel would kill it somewhat later, and what it recorded would be lost.
     """

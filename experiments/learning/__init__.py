@@ -1,4 +1,5 @@
-"""How a run learned: the path of its models, the loss around it, and the classes it separates.
+"""How a run learned: the path of its models, the loss surface around it, and the regions that models assign to each
+class.
 
 trajectory.py   a task that also records the models that pass through it, and the models recorded in a run
 plane.py        the plane of the path's two main directions, and the loss on it

@@ -35,7 +35,9 @@ def scores(workload: Supervised, w: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def snapshots(workload: Supervised, run: Run, models: Sequence[Model]) -> Boundary:
-    """Return the boundaries of these models; `run.evaluations` has a row for each of them."""
+    """Return the boundaries of at most SNAPSHOTS of these models, evenly spaced; `run.evaluations` has a row for each
+    model.
+    """
     chosen = np.unique(np.linspace(0, len(models) - 1, min(SNAPSHOTS, len(models))).astype(int))
     x, target = workload.held_out
     some = slice(None, None, -(-len(x) // DOTS))

@@ -119,7 +119,9 @@ def ground(plane: Plane, points: np.ndarray, loss: Callable[[np.ndarray], float]
 
 
 def levels(loss: np.ndarray) -> list[float]:
-    """Return the losses of contours that divide the ground into AREAS equal areas, rounded to two digits."""
+    """Return the losses at which contours divide the grid into AREAS parts of equal area, rounded to two significant
+    digits.
+    """
     known = loss[np.isfinite(loss)]
     if not len(known):
         return []

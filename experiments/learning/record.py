@@ -74,7 +74,7 @@ class Learning:
 
 
 def spec(run: Run) -> JobSpec:
-    """Return the job for this run. Raise ValueError if it cannot be replayed."""
+    """Return the job that records how this run learned. Raise ValueError if the run cannot be replayed."""
     e = run.experiment
     if e.cluster != "simulated":
         raise ValueError(

@@ -32,8 +32,8 @@ class Recording(NamedTuple):
 def record(
     experiment: Experiment, on_progress: Callable[[Progress], None] | None = None, stop: Any = None
 ) -> tuple[Run, Recording | None]:
-    """Return (the run, a recording of its models if that costs little, else None). The run is the same, bit for bit, as
-    without recording.
+    """Run the experiment, and return (run, recording), where the recording is None if it would cost too much. The run
+    is the same, bit for bit, as without recording.
     """
     trajectory = _trajectory(experiment)
     worker = watch_worker(experiment.method.worker, trajectory) if trajectory else None

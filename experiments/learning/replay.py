@@ -125,7 +125,8 @@ def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Ro
 
 
 def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[list[Row], np.ndarray]:
-    """Return the shipped model's rows and points if several ranks report replicas of it: a point is their mean.
+    """If several ranks report replicas, return the rows and points of the shipped model, each point the mean of the
+    replicas; otherwise return none.
 
     The indices of these points follow those of `points`. A rank that was lost, and so returned nothing, counts in the
     mean until its last report.
@@ -164,6 +165,8 @@ def _blown(run: Run) -> float:
 
 
 def _cells(workload: Workload) -> int:
-    """Return how many times to evaluate the workload for the ground; 0 if a single evaluation takes too long."""
+    """Return the number of points of the plane at which to evaluate the loss; 0 if even COARSE points would take too
+    long.
+    """
     work = forward_flops(workload) * max(1, workload.held_out_samples)
     return 0 if work * COARSE > TOO_MUCH else int(np.clip(WORK / work, COARSE, CELLS))

@@ -15,8 +15,8 @@ GRADIENT, REPORT, END = range(3)
 
 
 class Sighting(NamedTuple):
-    """A model seen at a rank: its kind `what`, its `number` in that kind, from 0, and its index `place` among the
-    models.
+    """A model seen at a rank: its kind `what`, its serial `number` within that kind, from 0, and its index `place`
+    among the models.
     """
 
     rank: int
@@ -57,7 +57,9 @@ class Trajectory:
         self._bytes = 0
 
     def see(self, rank: int, seconds: float, what: int, w: np.ndarray) -> None:
-        """Record the model `w`, (d,), if it is finite."""
+        """Record the model `w`, (d,), if it is finite, keeping one in `every` of each rank and kind. Above `limit`
+        bytes, thin what is recorded.
+        """
         number = self._seen[rank, what]
         self._seen[rank, what] += 1
         if number % self.every == 0 and np.isfinite(w).all():
@@ -113,7 +115,7 @@ class WatchedTask:
         self._task.report(w, where, new)
 
     def applied(self, staleness: int) -> None:
-        """Record an update of the shared model, here and in the task."""
+        """Record an update of the shared model in the trajectory, and pass it on to the task."""
         event_log = self._task.event_log
         self._trajectory.apply(event_log.rank, event_log.clock(), staleness)
         self._task.applied(staleness)

@@ -46,8 +46,8 @@ Row = tuple[str, float, float, float]
 
 
 def fit(progress: Callable[[float], None] = lambda part: None, anyway: bool = False) -> Fit:
-    """Return a fit of this machine, after measuring it and saving the device and network for this user. Raise
-    ClusterError or OSError.
+    """Measure this machine, save the fitted device and network for this user, and return the fit. Raise ClusterError if
+    measuring fails, or OSError if the fit cannot be saved.
 
     A fit made on a busy machine is saved, but using it raises an error unless `anyway` is set.
     """

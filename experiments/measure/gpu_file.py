@@ -44,7 +44,7 @@ LARGEST_FILE = 100_000  # bytes
 
 
 def write_gpu(measured: MeasuredGpu) -> str:
-    """Return the text of the file."""
+    """Return the text of a file with these constants."""
     lines = [f"# {measured.source}", f"device = {json.dumps(measured.device)}", "", "[peaks]"]
     peaks = measured.half, measured.bandwidth, measured.memory_size
     lines += [f"{name} = {value:.6g}  # {PEAKS[name][-1]}" for name, value in zip(PEAKS, peaks, strict=True)]

@@ -14,7 +14,7 @@ from typing import Any
 from theory.planner.measured import GpuTimings
 
 Timer = Callable[[Callable[[], Any]], float]
-"""Returns the time in s that a call takes."""
+"""A function that returns the time in s that a call takes."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class GpuSizes:
 
 
 def measure_gpu(device: str, timer: Timer, together: Timer, sizes: GpuSizes = GpuSizes()) -> GpuTimings:
-    """Return the times of these operations on a torch `device`, in bfloat16, as `timer` measures them.
+    """Return the times of the planner's operations on a torch `device`, in bfloat16, as `timer` measures them.
 
     If torch.distributed is initialised with several ranks, `together` measures gathers.
     """

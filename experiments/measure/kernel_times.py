@@ -97,7 +97,7 @@ class Peaks:
 
 @dataclass(frozen=True)
 class Report:
-    """The measurements, with their time and machine."""
+    """Measurements, with the date and the machine they were taken on."""
 
     rows: tuple[Row, ...]
     cpu: Peaks

@@ -74,7 +74,9 @@ class Roof:
         self.streams: dict[int, float] = {}
 
     def look(self, working_set: float) -> None:
-        """Measure the matrix product, and the bandwidth of a working set of `working_set` bytes."""
+        """Measure the matrix product, and the bandwidth of a working set of `working_set` bytes; keep the best rates so
+        far.
+        """
         size = step(working_set)
         self.flops = max(self.flops, *(2 * side**3 / fastest(loop) for side, loop in self._products()))
         rate = max(moved / fastest(loop) for moved, loop in (self._streams(size) if self.device else streams(size)))

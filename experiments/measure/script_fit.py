@@ -73,7 +73,9 @@ class ScriptFit(NamedTuple):
 
 
 def fit_scripts(progress: Callable[[float], None] = lambda part: None) -> ScriptFit:
-    """Return a fit of this machine for scripts, measured by two processes. Raise ClusterError if one of them fails."""
+    """Measure this machine with two processes, and return a fit of it for scripts. Raise ClusterError if one of them
+    fails.
+    """
     from cluster.real import processes
     from experiments.measure.script_programs import PROGRAMS
 

@@ -105,7 +105,7 @@ def recurrent() -> Step:
 
 
 def shard_and_train(model: nn.Module, parts: list[nn.Module], x: torch.Tensor) -> Step:
-    """Return a step with FSDP2 over one rank."""
+    """Shard the model over one rank with FSDP2, and return a step that trains it."""
     groups = [dist.new_group([rank]) for rank in range(dist.get_world_size())]
     mesh = DeviceMesh.from_group(groups[dist.get_rank()], "cpu")
     for part in (*parts, model):

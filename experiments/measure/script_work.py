@@ -30,7 +30,7 @@ class StepWork(NamedTuple):
 
 @dataclass(frozen=True)
 class Counter(ScriptDevice):
-    """A device on which nothing takes time, and which records the work."""
+    """A device on which nothing takes time, and which records the operations and counts views and Python calls."""
 
     operations: list[tuple[float, float, bool]] = field(default_factory=list)
     others: list[int] = field(default_factory=lambda: [0, 0])  # views, calls
@@ -48,7 +48,7 @@ class Counter(ScriptDevice):
         return 0.0
 
     def take(self) -> StepWork:
-        """Return the work since the last call."""
+        """Return the work recorded since the last call, and forget it."""
         work = StepWork(np.array(self.operations, float).reshape(-1, 3), *self.others)
         self.operations.clear()
         self.others[:] = 0, 0

@@ -91,7 +91,9 @@ def other_arithmetic(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def alike_until(a: Run, b: Run) -> int:
-    """Return how many mini-batches of two runs, in order of time, have equal losses up to rounding."""
+    """Return the number of mini-batches, in order of time, before the losses of two runs first differ by more than
+    rounding.
+    """
     n = min(len(a.losses["loss"]), len(b.losses["loss"]))
     unequal = _unequal(a.losses["loss"][:n], b.losses["loss"][:n], tolerance(a))
     return int(unequal[0]) if len(unequal) else n

@@ -1,4 +1,4 @@
-"""Divergence: which changed setting makes a run diverge, and why, if a formula says so."""
+"""Divergence: which changed setting makes a run diverge and, where a formula explains it, why."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -76,7 +76,7 @@ def _may_matter(e: Experiment, name: str, default: Any) -> bool:
 
 
 def _begun(e: Experiment) -> dict[str, Any]:
-    """Return the default of each setting, by flat name."""
+    """Return the default of every setting, nested ones included, by name."""
     start = Experiment(algorithm=e.algorithm, compression=e.compression, workload=e.workload, cluster=e.cluster)
     rate = default_rate(e.algorithm, e.workload, e.data, e.workers)
     first = starting_point(e.algorithm, e.workload)

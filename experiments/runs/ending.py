@@ -1,4 +1,4 @@
-"""How a run ended: which ranks it lost for good, whether others continued, and why a loss ended it."""
+"""How a run ended: which ranks it lost for good, whether others continued, and why losing a rank ended it."""
 
 import algorithms
 from experiments.runs.record import Run
@@ -37,7 +37,9 @@ def explain_stop(run: Run) -> str:
 
 
 def steps_taken(run: Run) -> str:
-    """Return how far the run got: "200 steps", or "17 of 200 steps" if it ended before its budget of steps."""
+    """Return the number of steps the run took, as text: "200 steps", or "17 of 200 steps" if it ended before its budget
+    of steps.
+    """
     planned, taken = run.experiment.steps, run.summary["steps"]
     if planned and run.status != "finished" and taken < planned:
         return f"{units.count(taken)} of {units.count_with_noun(planned, 'step')}"

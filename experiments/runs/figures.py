@@ -52,7 +52,7 @@ FIGURES = {
     "share_wait": RunFigure("workers waited", "share", "Share of the workers' time spent waiting for others."),
     "wall_seconds": RunFigure("wall time", "s", "On the clock of the machine that ran it."),
 }
-"""By name in the summary."""
+"""The figures, by name in the summary."""
 
 
 def choose_figures(names: Sequence[str], experiment: Experiment) -> list[str]:
@@ -117,7 +117,7 @@ QUANTITIES = {
     "local loss": MeasuredQuantity("loss", "loss of the modules' own classifiers, on average"),
     "synthesiser loss": MeasuredQuantity("loss", "half the squared distance of a predicted gradient from the true one"),
 }
-"""By the name passed to a task's `measure`."""
+"""The quantities, by the name passed to a task's `measure`."""
 
 
 def measured_name(quantity: str) -> str:

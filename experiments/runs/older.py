@@ -16,7 +16,9 @@ ADDED = {"fatal_loss", "gpus"}
 
 
 def complete(record: RunHeader) -> RunHeader:
-    """Return the record, with the fields that it lacks if an older version wrote it."""
+    """Return the record as this version writes it. If an older version wrote it, missing fields are read from its
+    messages.
+    """
     if record.model_fields_set >= ADDED:
         return record
     found = re.match(r"rank (\d+) was lost at (\S+) s\b", record.error)

@@ -26,7 +26,7 @@ def read_table(
 ) -> dict[str, np.ndarray]:
     """Return the columns of a file in `folder`. Raise ValueError if it is missing, damaged or has other columns.
 
-    `later` names columns that older files lack, each with the column whose numbers then stand for it.
+    `later` names columns that older files lack, each with the column whose numbers are then used instead.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -60,7 +60,7 @@ def check_range(tables: Mapping[str, Mapping[str, np.ndarray]], table: str, colu
 
 
 def _numpy(column) -> np.ndarray:
-    """Return a NumPy view of an Arrow array without empty cells."""
+    """Return an Arrow array without empty cells as a NumPy array: a view, except for booleans."""
     import pyarrow as pa
 
     if pa.types.is_boolean(column.type):  # one bit each, a type that DLPack does not have
@@ -69,7 +69,7 @@ def _numpy(column) -> np.ndarray:
 
 
 def _arrow(column: np.ndarray, dtype: str):
-    """Return an Arrow view of `column`."""
+    """Return `column` as an Arrow array of this type: a view if possible. Booleans are packed, one bit each."""
     import pyarrow as pa
 
     column = np.ascontiguousarray(column, dtype)

@@ -1,4 +1,4 @@
-"""Progress of a running experiment: how far it is, its curve, and the evaluations so far."""
+"""Progress of a running experiment: how much of its budget is spent, its curve, and the evaluations so far."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ class Curve:
         self._read: dict[int, tuple[int, int]] = {}  # rank -> (rows, samples) taken so far
 
     def add(self, event_logs: Sequence[EventLog]) -> None:
-        """Process what was recorded since the last call."""
+        """Add the losses recorded since the last call to the bins."""
         new = []
         for event_log in event_logs:
             done, samples = self._read.get(event_log.rank, (0, 0))
@@ -80,7 +80,9 @@ class Curve:
 
 
 class ProgressObserver:
-    """Turn a cluster's reports (event_logs, seconds) into Progress, evaluating the latest model now and then."""
+    """A callback that turns a cluster's reports (event_logs, seconds) into Progress, and evaluates the latest model now
+    and then.
+    """
 
     def __init__(self, experiment: Experiment, workload: Workload, per_epoch: int, tell: Callable[[Progress], None]):
         self.experiment, self.workload, self.tell = experiment, workload, tell

@@ -16,8 +16,8 @@ from workloads.budget import RECENT
 
 
 class Scaling(NamedTuple):
-    """The figures of one run, or their means over seeds; None where unknown, for example if the loss was not
-    reached.
+    """The scaling figures of one run, or their means over seeds; None where unknown, for example if a target loss was
+    not reached.
     """
 
     step_seconds: float | None

@@ -57,7 +57,9 @@ def under_way(root: Path) -> Iterator[Path]:
 
 
 def seal(part: Path) -> None:
-    """Write SHA256SUMS of the files in `part`, make the folder world-readable, and sync it to disk. Raise OSError."""
+    """Write SHA256SUMS of the files in `part`, make the folder world-readable, and sync it to disk. Raise OSError if
+    that fails.
+    """
     part.chmod(0o755)
     files = sorted(path for path in part.rglob("*") if path.is_file() and path != part / SUMS)
     lines = [f"{_synced(path)}  {path.relative_to(part).as_posix()}\n" for path in files]

@@ -183,7 +183,9 @@ def recent(root: str | Path) -> list[Path]:
 
 
 def find_stored_run(one: Experiment | ScriptExperiment, code: str, root: str | Path) -> Path | None:
-    """Return where this run is stored, finished and complete; None if it is not stored, or is not repeatable."""
+    """Return the folder in which this run is stored, finished and complete; None if it is not stored, or is not
+    repeatable.
+    """
     if not one.is_repeatable:
         return None
     for place in _places(Path(root), name(one, code)):

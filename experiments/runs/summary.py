@@ -90,7 +90,8 @@ def digest(run: Run) -> str:
 
 
 def digest_to_rounding(run: Run) -> str:
-    """Return the mean training loss of each quarter of the run and the last held-out loss, to four digits.
+    """Return the mean training loss of each quarter of the run and the last held-out loss, each to four significant
+    digits.
 
     Compare these by eye, since a hash of rounded numbers would be brittle: rounding changes the last digit by one, or
     by more where training amplifies it.

@@ -1,4 +1,4 @@
-"""A reader's own tables: store the table in a file, and make a first run on it that is sure to train."""
+"""A reader's own tables: store a table in a file, and choose the settings of a first run that can train on it."""
 
 import random
 import re

@@ -118,10 +118,12 @@ def sources(field: str) -> dict[str, str]:
 
 
 def link(text: str) -> Link:
-    """Return a network's link between nodes, by preset or from numbers. Raise ValueError if the text is neither."""
+    """Return the link between nodes of a network that is given as a preset or as numbers. Raise ValueError for other
+    text.
+    """
     return parse_network(text).between
 
 
 def device(text: str) -> Device:
-    """Return a device, by preset or from numbers. Raise ValueError if the text is neither."""
+    """Return a device that is given as a preset or as numbers. Raise ValueError for other text."""
     return parse_device(text)

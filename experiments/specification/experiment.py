@@ -1,6 +1,6 @@
 """An experiment: everything that determines a run, and nothing else.
 
-It is frozen and validated, and has three equivalent spellings: JSON, a URL query, and a command line. On the simulated
+It is frozen and validated, and has three equivalent forms: JSON, a URL query, and a command line. On the simulated
 cluster, the same experiment gives the same run: bit for bit with the same matrix kernels, up to rounding with others.
 """
 
@@ -330,14 +330,18 @@ class Experiment(Knobs):
 
     @property
     def agrees_between_meetings(self) -> bool:
-        """True if workers that meet once in a period have to agree in every step on whether the budget is spent."""
+        """True if workers that exchange models only once per period have to agree in every step on whether the budget
+        is spent.
+        """
         in_periods = algorithms.family(self.algorithm) in ("averaging", "decentralized")
         rarely = in_periods and self.workers > 1 and getattr(self.knobs, "period", 1) > 1
         return rarely and self.budget.open_ended and self.method.is_deterministic(self.knobs)
 
     @property
     def files(self) -> list[str]:
-        """The settings that name files of the machine it runs on, which only that machine's owner may use."""
+        """The names of those settings that refer to files of the machine it runs on, which only that machine's owner
+        may use.
+        """
         return [name for name in local(workloads.find(self.workload).Settings) if self.data[name]]
 
     @property
@@ -350,7 +354,7 @@ class Experiment(Knobs):
         return Budget(steps=self.steps, epochs=self.epochs, seconds=self.seconds, target_loss=self.target_loss)
 
     def in_force(self) -> dict[str, Any]:
-        """Return all values, by flat name, except knobs that have no effect with the other values."""
+        """Return all values in one flat mapping by name, except knobs that have no effect with the other values."""
         values = self.model_dump(mode="json")
         kinds = settings_of(self.algorithm, self.compression, self.workload)
         idle = self._idle()
@@ -370,7 +374,7 @@ class Experiment(Knobs):
         return {name: value for name, value in values.items() if not in_force(kind, name, values)}
 
     def change(self, **values: Any) -> Experiment:
-        """Return a copy with other values, by flat name; None restores a default.
+        """Return a copy with other values, given by name as in `flat`; None restores a default.
 
         With another algorithm or workload, settings that it does not have are dropped, and so are those for which the
         new algorithm has its own defaults.
@@ -392,12 +396,12 @@ class Experiment(Knobs):
         kept = {name: value for name, value in kept.items() if name not in idle}
         return Experiment.of({name: value for name, value in {**kept, **values}.items() if value is not None})
 
-    # one flat spelling, from which JSON, query and command line differ only in punctuation
+    # one flat form, from which JSON, query and command line differ only in punctuation
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Experiment:
-        """Return the experiment with these values, by flat name ("workers", "period", "noise"). Raise ValueError if it
-        is invalid.
+        """Return the experiment with these values, given by name in one flat mapping ("workers", "period", "noise").
+        Raise ValueError if it is invalid.
 
         Values that have no effect with the others, such as a momentum with plain SGD, are left at their defaults.
         Values may be text, as in links and command lines: an empty one is None where that is allowed.
@@ -445,7 +449,7 @@ class Experiment(Knobs):
         self.refuse_idle({n: v for n, v in given.items() if n in held and format_value(v) != format_value(held[n])})
 
     def flat(self) -> dict[str, Any]:
-        """Return algorithm, workload, and every value that differs from its default, by flat name."""
+        """Return algorithm, workload, and every value that differs from its default, by name in one flat mapping."""
         own = {name: value for name, value in self.non_defaults().items() if name not in ("algorithm", "workload")}
         if any(name in own for name in OTHER_BUDGETS):
             own["steps"] = self.steps  # included even if it is the default, which another budget would replace

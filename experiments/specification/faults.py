@@ -29,8 +29,8 @@ class FaultSetting:
 
     @classmethod
     def read(cls, text: str) -> FaultSetting:
-        """Return the setting that a text, or "none", stands for, with any number of ranks. Raise ValueError if the text
-        is invalid.
+        """Parse a setting from its text; "none" means no fault. Raise ValueError if the text is invalid. Any rank is
+        accepted.
         """
         text = "" if text == "none" else text
         return cls(text, cls.parse(text, math.inf))
@@ -47,7 +47,9 @@ class FaultSetting:
 
 
 class SlowRanks(FaultSetting):
-    """Ranks that are slower than the others, with their factor: "2:3,5:1.5"."""
+    """Ranks that compute slower or faster than usual, each with the factor by which its times are multiplied:
+    "2:3,5:1.5".
+    """
 
     name, parse, spell = "slow", staticmethod(parse_slow), staticmethod(spell_slow)
 

@@ -142,7 +142,7 @@ class ScriptExperiment:
 
     @property
     def machines(self) -> SimulatedMachines:
-        """What the script runs on."""
+        """The simulated machines on which the script runs."""
         from cluster.torch.machines import SimulatedMachines  # with torch, which takes seconds to import
 
         faults = Faults(
@@ -158,7 +158,7 @@ class ScriptExperiment:
         )
 
     def changes(self) -> dict[str, Any]:
-        """Return the settings of the machines that are not at their defaults, by name."""
+        """Return the number of ranks, and the settings of the machines that are not at their defaults, by name."""
         defaults = {one.name: one.default for one in fields(self)}
         given = {name: getattr(self, name) for name in SETTINGS if getattr(self, name) != defaults[name]}
         return {"ranks": self.ranks, **given}

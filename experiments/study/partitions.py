@@ -103,7 +103,7 @@ def read_text(text: str) -> Profile:
 
 
 def profile_text(profile: Profile) -> str:
-    """Return a profile, to three digits, as text that `read_text` can read."""
+    """Return a profile, to three significant digits, as text that `read_text` can read."""
     rows = zip(profile.layers, *(getattr(profile, name) for name in NUMBERS), strict=True)
     lines = [",".join([layer, *(f"{number:.3g}" for number in numbers)]) for layer, *numbers in rows]
     return "\n".join([",".join(("layer", *NUMBERS)), *lines])

@@ -10,7 +10,8 @@ from theory.planner.step_time import utilisation
 ERROR = "Nine of ten published runs were within 8 % of the prediction of a fit to the other models"
 SPLIT = ", and all 13 that split their model within 13 % of the prediction"
 UNSEEN = {"median error": "2.9 %", "nine of ten within": "8 %", "within 20 %": "96 %"}
-"""The errors on each model of a fit to the others. Computing them takes minutes; a slow test does so."""
+"""Leave-one-model-out errors: each model is predicted by a fit to all others. Computing them takes minutes; a slow test
+does so."""
 
 
 class Dot(NamedTuple):

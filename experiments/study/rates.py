@@ -64,7 +64,9 @@ class Search:
         return self.experiment.change(learning_rate=rung(number), seed=seed)
 
     def loss(self, number: int, seeds: Sequence[int] | None = None) -> float:
-        """Return the final held-out loss, averaged over the seeds; infinite if a run diverged."""
+        """Return the final held-out loss at this rung, averaged over the seeds; infinite if a run did not finish. Runs
+        that are missing are made first.
+        """
         done, seeds = self.losses.setdefault(number, {}), self.seeds if seeds is None else seeds
         for seed in seeds:
             if seed not in done:
@@ -123,7 +125,7 @@ class Search:
 
 
 def end(experiment: Experiment, root: str | Path | None = None) -> float:
-    """Return the final held-out loss of the experiment's run; infinite unless it finished.
+    """Run the experiment, and return its final held-out loss; infinite unless the run finished.
 
     With a folder `root` the run is stored there, or read if it is stored already.
     """

@@ -24,8 +24,8 @@ OnProgress = Callable[[int, int, Progress | None], None]
 
 
 class Ended(NamedTuple):
-    """A run of a sweep that has ended, its place in the grid, and its folder. `trouble` is a sentence if it was stored
-    outside the folder of runs.
+    """A run of a sweep that has ended, its index `place` in the grid, and its folder. `trouble` is a sentence if it was
+    stored outside the folder of runs.
     """
 
     place: int

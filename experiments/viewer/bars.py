@@ -1,4 +1,4 @@
-"""Per-rank bars of time and memory, as an HTML table."""
+"""Per-rank bars of time and memory, as HTML."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def memory(shown: Sequence[AnyShown]) -> Bars:
 
 
 def html(bars: Bars, description: str) -> str:
-    """Return the bars as an HTML table; `description` is for screen readers."""
+    """Return the bars as HTML, with a legend and an axis; `description` is for screen readers."""
     legend = "".join(f'<span><i style="{_look(part)}"></i>{escape(part.name)}</span>' for part in bars.parts)
     rows = "".join(
         f"<div>{escape(name)}</div><div>{_pieces(bars, row)}{_behind(bars, row)}</div>"

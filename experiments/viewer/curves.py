@@ -104,7 +104,9 @@ def measurements(run: Run, quantity: str) -> Line:
 
 
 def thin(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return at most `points` of the points: the lowest and the highest in each cell of x, so that no peak is lost."""
+    """Return at most `points` of the points: the lowest and the highest of each group of neighbours, so that no peak is
+    lost.
+    """
     if len(x) <= points:
         return x, y
     edges = np.linspace(0, len(x), points // 2 + 1).astype(int)

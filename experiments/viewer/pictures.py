@@ -54,7 +54,7 @@ class Shown(AnyShown):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """All runs that this run stands for, such as those with other seeds."""
+        """This run and the others that it is averaged with, such as those with other seeds."""
         return self.run, *self.others
 
 

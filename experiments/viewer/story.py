@@ -133,7 +133,7 @@ def _events(run: Run, names: list[str]) -> Iterator[tuple[Flag, str]]:
 
 
 def _idle(trace: Trace, label: str) -> np.ndarray:
-    """Return the idle spans with this label, by start."""
+    """Return the indices of the idle spans with this label, by start."""
     if label not in trace.labels:
         return np.zeros(0, int)
     spans = trace.spans

@@ -103,7 +103,8 @@ def _fills(trace: Trace, message: np.ndarray) -> np.ndarray:
 
 
 def pack_causes(part: Trace) -> bytes:
-    """Return the causes of a trace with causes, packed for a canvas, which sorts spans by lane and then by start.
+    """Return the causes of waits in `part`, which has the columns of `add_causes`, packed for a canvas, whose spans are
+    sorted by lane and then by start.
 
     Columns: critical, for each span; row, the spans with a cause or a message; and CELLS for each of these.
     """

@@ -29,7 +29,7 @@ def heading(experiment: ScriptExperiment) -> str:
 
 
 def position(step: int, seconds: float) -> str:
-    """Return how far a run is: "step 3, 1.2 ms of virtual time"; without the step if it is below 0."""
+    """Return the progress of a run: "step 3, 1.2 ms of virtual time"; without the step if it is below 0."""
     return f"step {step}, " * (step >= 0) + f"{units.seconds(seconds)} of virtual time"
 
 

@@ -68,7 +68,7 @@ def parse_count(text: str, name: str) -> float:
 
 
 def seconds(value: float, error: float | None = None) -> str:
-    """Return a time in s, with three digits: 0.0000204 is "20.4 µs", 75 is "1.25 min"."""
+    """Return a time in s as text with three significant digits: 0.0000204 is "20.4 µs", 75 is "1.25 min"."""
     return _scaled(value, _TIMES, "s", error)
 
 
@@ -85,12 +85,12 @@ def in_one_unit(values: Sequence[float], kind: Literal["s", "bytes/s"]) -> list[
 
 
 def size(value: float, error: float | None = None) -> str:
-    """Return a number of bytes with three digits: 104384 is "104 kB"."""
+    """Return a number of bytes with three significant digits: 104384 is "104 kB"."""
     return _scaled(value, _SIZES, "B", error)
 
 
 def flops(value: float, error: float | None = None) -> str:
-    """Return a number of floating-point operations with three digits: 2.51e9 is "2.51 GFLOP"."""
+    """Return a number of floating-point operations with three significant digits: 2.51e9 is "2.51 GFLOP"."""
     return _scaled(value, _WORK, "FLOP", error)
 
 
@@ -118,7 +118,7 @@ def count_with_noun(value: float, name: str) -> str:
 
 
 def samples_per_second(value: float, error: float | None = None) -> str:
-    """Return a rate with three digits, since more would be noise: 298808 is "299,000"."""
+    """Return a rate with three significant digits, since more would be noise: 298808 is "299,000"."""
     if not math.isfinite(value):
         return "-"
     rounded = float(f"{value:.3g}")
@@ -126,7 +126,7 @@ def samples_per_second(value: float, error: float | None = None) -> str:
 
 
 def about(value: float) -> str:
-    """Return an estimate of a time in s with two digits: 69.6 is "70 s", 200 is "3.3 min"."""
+    """Return an estimate of a time in s with two significant digits: 69.6 is "70 s", 200 is "3.3 min"."""
     scaled, unit = (value / 60, "min") if value >= 120 else (value, "s")
     return f"{float(f'{scaled:.2g}'):g} {unit}"
 
@@ -160,7 +160,7 @@ def percents(parts: Sequence[float]) -> list[str]:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a number without a unit with `digits` digits, avoiding an exponent where it stays readable."""
+    """Return a number without a unit with `digits` significant digits, avoiding an exponent where it stays readable."""
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "not a number")
     if value and not 1e-4 <= abs(value) < 1e6:
@@ -176,7 +176,7 @@ def updates(value: float, error: float | None = None) -> str:
 
 
 def loss(value: float, error: float | None = None) -> str:
-    """Return a loss with three digits, trailing zeros included: "0.170"; or "diverged" if it is not finite."""
+    """Return a loss with three significant digits, including trailing zeros: "0.170"; "diverged" if not finite."""
     return plus_minus(value, error, _three_digits) if math.isfinite(value) else DIVERGED
 
 

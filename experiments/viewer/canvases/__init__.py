@@ -8,12 +8,12 @@
     keyboard.js                choosing a rank with the keyboard
     learned.*, sparkline.js    its loss and accuracy, and what its model makes of a few samples
     topology.py, topology.js   its machines, with messages on the wires between them
-    recurrence.py, .js         a prediction of the run with trouble: a slower rank, a lost one, or a longer latency
-    foreseen.js, trouble.*     the prediction in words and spans; trouble that the reader causes by drag and drop,
+    recurrence.py, .js         a prediction of the run with a fault: a slower rank, a lost one, or a longer latency
+    foreseen.js, trouble.*     the prediction in words and spans; faults that the reader injects by drag and drop,
     lane_menu.js, stretch.js   from the menu of a lane, or by stretching a wire
     morph.js                   the transition from one run's timeline to the next one's
-    landscape.*, landscape/    how a run learned: its path over the loss, and the boundaries of its classes
-    ground.js                  the ground of that path
+    landscape.*, landscape/    how a run learned: its path over the loss surface, and the boundaries of its classes
+    ground.js                  the loss surface below that path
     canvas.*, pen.js, page.js  shared by all; for pages without Streamlit
     svg.js, save.js            the same picture as a file: SVG, PNG, a film
 

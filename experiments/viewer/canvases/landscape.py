@@ -1,4 +1,4 @@
-"""How a run learned: the path of its models over the loss, and the classes that they separate."""
+"""How a run learned: the path of its models over the loss surface, and the regions that they assign to each class."""
 
 import numpy as np
 
@@ -88,7 +88,9 @@ def has_springs(run: Run) -> bool:
 
 
 def tie(run: Run, learning: Learning) -> str:
-    """Return how a worker is joined to the model: by a spring, a cloud of replicas, or a line."""
+    """Return how the picture joins a worker to the model: by a "spring", by a "cloud" around all replicas, or by a
+    "line".
+    """
     if has_springs(run):
         return "spring"
     family = catalogue.ALGORITHMS[run.experiment.algorithm].family

@@ -4,7 +4,7 @@ The browser executes it again with a slower rank, a lost one or a longer latency
 run while the reader drags.
 
 A trace says when spans began and messages arrived. Here it becomes operations without times: work of so many seconds, a
-message sent, a message or a collective waited for. Waits follow from these, so they change with the trouble.
+message sent, a message or a collective waited for. Waits follow from these, so they change with the fault.
 
 Source: traces that are replayed on another machine, as by Dimemas (Labarta et al., Euro-Par 1996); the ports and the
 ring are those of cluster/network.py and cluster/simulated/ring_recurrence.py.
@@ -35,7 +35,7 @@ NEAR = 1e-10  # s: two times that differ by less are equal
 
 
 class RecordedOp(NamedTuple):
-    """An operation of a rank. `of` is the span, the message or the collective; `seconds` is how long it
+    """An operation of a rank. `of` is the index of the span, the message or the collective; `seconds` is how long it
     takes: for a collective, from its last join to its end; for a join, how long before the last join it happened.
     """
 
@@ -47,11 +47,11 @@ class RecordedOp(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """What a timeline needs to let its reader cause trouble: a header, and the recurrence or None.
+    """What a timeline needs so that its reader can inject faults: a header, and the recurrence or None.
 
     Header: first, the rank of the first worker; slow, the factor by which ranks are slower already, by rank; latency,
     that of the network in s, or None if it is not emulated; loses, if ranks can be lost; foresees, which kinds of
-    trouble the recurrence can predict.
+    faults the recurrence can predict.
     """
 
     header: dict
@@ -59,7 +59,7 @@ class Touch(NamedTuple):
 
 
 def touch(run: Run, trace: Trace, kinds: int, since: float) -> Touch:
-    """Return what the timeline of `run` needs to let its reader cause trouble.
+    """Return what the timeline of `run` needs so that its reader can inject faults.
 
     It shows `trace` from `since` (s) on. Kinds below `kinds` are finer kinds of work, which count as KINDS[0].
     """
@@ -182,7 +182,7 @@ def _program(trace: Trace, rank: int, since: float, group: np.ndarray) -> list[R
 
 
 def _is_work(trace: Trace) -> np.ndarray:
-    """Return which spans are work whose duration does not depend on other ranks."""
+    """Return a mask of the spans that are work whose duration does not depend on other ranks."""
     kind, label = trace.spans["kind"], trace.spans["label"]
 
     def called(name: str) -> np.ndarray:

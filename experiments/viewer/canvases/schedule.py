@@ -82,7 +82,9 @@ WORDS = {"network": "for the link from {whom}", "then": ", and then {wait} for t
 
 
 def _causes(study: Study, seen: np.ndarray, idle: dict[str, np.ndarray], place: np.ndarray) -> bytes:
-    """Return, packed, why ranks idle: they wait for the op that their next op needs, or for its result to arrive."""
+    """Return the packed causes of idle slots: a rank waits for the op that its next op needs, or for the result of that
+    op to arrive.
+    """
     ops, row = study.ops, np.full(len(study.ops["start"]), -1)
     row[seen] = place[: len(seen)]
     slots = np.flatnonzero((idle["need"] >= 0) & (row[idle["need"]] >= 0))

@@ -66,7 +66,7 @@ def frame(
 
     At most `most` individual spans are included (default: SPANS). The timeline opens with `view`. Timelines with the
     same name `together` zoom together, on an axis that reaches `until`, s, and open at full length. If it is
-    `touchable`, its reader can cause trouble in it, and the page has to make the resulting run.
+    `touchable`, its reader can inject faults in it, and the page has to make the resulting run.
     """
     view = view or View()
     names, after = lane_names(run), aftermath(run, lane_names(run))
@@ -125,7 +125,7 @@ def trace_frame(
     first; `critical` outlines the critical path. `slowed` has the factor by which the experiment slows a lane down;
     `notes` are the lanes' fault labels; `ended` is when a lane ends, s. Timelines with the same `together` zoom
     together. `headline` is a sentence above the lanes; `learned` is drawn below them. `touches(spans, ops, since)`
-    returns what lets its reader cause trouble: see `recurrence.touch`.
+    returns what lets its reader inject faults: see `recurrence.touch`.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
