@@ -29,7 +29,7 @@ START = (
 
 
 def door(name: str, help_text: str, enter: Callable[[list[str]], int]) -> click.Command:
-    """Return a command that passes all its arguments on, including `--help`."""
+    """Return a command that passes all its arguments, including `--help`, on to `enter`."""
     return click.Command(
         name,
         callback=lambda words: enter(list(words)),

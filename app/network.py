@@ -26,7 +26,7 @@ MANY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096]
 
 
 def page() -> None:
-    """Show the answers to the two most common questions, then the text."""
+    """Show what an all-reduce costs and how much memory a model takes, then the text on the simulated network."""
     text = TEXT.read_text("utf-8").replace("# ", "## ", 1)  # the page has a title of its own
     with st.sidebar:
         work = _choose_all_reduce()

@@ -83,7 +83,7 @@ def _ignore() -> None:
 def timeline(frame: bytes, key: str = "timeline", on_trouble: Callable[[], None] = _ignore):
     """Draw the timeline in `frame`, packed by canvases.timeline.frame or canvases.schedule.frame.
 
-    on_trouble() is called when the reader causes trouble in it (see `trouble`).
+    on_trouble() is called when the reader injects a fault in it (see `trouble`).
     """
     return _timeline(
         data=frame, key=key, on_window_change=_ignore, on_rank_change=_ignore, on_trouble_change=on_trouble
@@ -118,7 +118,7 @@ def clicked_rank(state: Any, run: Run, name: str) -> tuple[int, float] | None:
 
 
 class Trouble(NamedTuple):
-    """Trouble that the reader caused in a timeline: `rank` computes `value` times slower than the others ("slow"), is
+    """A fault that the reader injects in a timeline: `rank` computes `value` times slower than the others ("slow"), is
     lost at `value` s ("lost"), or messages have a latency of `value` s ("latency").
     """
 
@@ -128,7 +128,7 @@ class Trouble(NamedTuple):
 
 
 def trouble(state: Any, run: Run, name: str) -> Trouble | None:
-    """Return the validated trouble that the reader caused in the timeline of run `name`, or None."""
+    """Return the validated fault that the reader injected in the timeline of run `name`, or None."""
     said = state.get("trouble") if isinstance(state, dict) else None
     if not isinstance(said, dict) or said.get("run") != name:
         return None

@@ -13,8 +13,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 def workbench(python: str, main: str, words: Sequence[str], **environment: str) -> int:
-    """Replace this process with Streamlit, which runs the file `main` with the options `words`. Exit if its port is
-    taken.
+    """Replace this process with Streamlit, which runs the file `main` with the options `words`.
 
     Return 2 if Streamlit has no option of that form: all of its own have a section, as in --server.port.
     """

@@ -85,7 +85,7 @@ def lanes(folder: str, play: bool = False) -> None:
 
 
 def _cause(folder: str) -> None:
-    """Apply the change that the reader requested by touching the timeline of the run in `folder`."""
+    """Inject the fault that the reader requested in the timeline of the run in `folder`, if there is one."""
     if done := components.trouble(st.session_state.get("timeline"), session.load(folder), folder):
         faults.cause(*done)
 

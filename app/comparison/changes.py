@@ -42,7 +42,7 @@ def _change(was: Experiment, now: Experiment, name: str) -> str:
 
 
 def apart(reference: Experiment, shown: Experiment) -> list[str]:
-    """Return, in words, the settings of `shown` that differ from `reference`; only values in `shown`: "200 steps"."""
+    """Return, in words, the values in `shown` of those settings that differ from `reference`: "200 steps"."""
     before, after = flat(reference), flat(shown)
     names = [name for name in after if name in before and before[name] != after[name]]
     return [
@@ -72,7 +72,7 @@ def differing(flats: list[dict]) -> list[str]:
 
 
 def flat(experiment: Experiment, any_seed: bool = False) -> dict:
-    """Return the settings in force, by flat name; without the seed if any seed will do."""
+    """Return the settings in force by name, in one flat mapping; without the seed if `any_seed`."""
     return {name: value for name, value in experiment.in_force().items() if not (any_seed and name == "seed")}
 
 

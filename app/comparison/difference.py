@@ -79,8 +79,8 @@ def _sentences(parts: Sequence[str]) -> str:
 
 
 def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
-    """Return how the second runs of these pairs differ from the first, in words as `between` uses; the runs of a pair
-    share a seed.
+    """Return, in words like those of `between`, how the second runs of these pairs differ from the first; the runs of a
+    pair share a seed.
 
     The text gives the range of speeds, the mean losses, in how many seeds the loss is lower, and whether the seeds
     agree on which loss is better: "over 5 seeds 1.5 to 1.8 times as fast. Held-out loss ...".

@@ -21,7 +21,7 @@ HELP = (
 )
 
 Changes = tuple[dict[str, Any], dict[str, Any]]
-"""Changes of the settings of two runs, by flat name."""
+"""For each of two runs, the settings to change: name and new value."""
 
 
 def offer(before: Shown | None, own: Shown) -> None:

@@ -25,7 +25,9 @@ def choose(run: Run) -> None:
 
 
 def others(these: list[tuple[str, Run]]) -> list[tuple[str, Run]]:
-    """Return (name, run) of the finished repetitions with other seeds; show the progress of the rest."""
+    """Request repetitions of these runs with other seeds, show their progress, and return (name, run) of those that
+    have finished.
+    """
     if not st.session_state.get("seeds"):
         return []
     there = [run.experiment for name, run in these if not is_uploaded(name) and run.experiment.cluster == "simulated"]

@@ -99,7 +99,7 @@ def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, 
 
 
 def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:
-    """Return the states of these runs, each at its best learning rate if requested; show their progress."""
+    """Request these runs, each at its best learning rate if `best`, show their progress, and return their states."""
     states, active = [], {}
     for number, one in enumerate(wanted):
         place, work = f"sweep-{number}", one

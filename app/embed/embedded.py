@@ -49,7 +49,9 @@ def answer(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, int]:
 
 
 def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
-    """Return the title, body and frames of a picture of the query's run and, in a race, of the runs that it pins."""
+    """Return the title, body and frames of a picture of the query's run and, except in a timeline, of the runs that the
+    query pins.
+    """
     first = Experiment.from_query(urlencode(pairs))
     others = [Experiment.from_query(value) for name, value in pairs if name == "pin" and "=" in value]
     experiments = [first, *(one for one in others[: pins.MOST] if kind != "timeline")]

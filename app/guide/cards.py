@@ -23,7 +23,9 @@ from tracing import KINDS
 
 
 class CardRuns(NamedTuple):
-    """The two runs of a card: the `experiment` with its trouble, and the `reference` without it."""
+    """The two runs of a card: the `experiment` with the change that the card asks about, and the `reference` without
+    it.
+    """
 
     experiment: Experiment
     reference: Experiment
@@ -82,7 +84,9 @@ def _free(e: Experiment) -> list[int]:
 
 
 def slow_one(mine: Experiment, _seconds: float) -> CardRuns | None:
-    """Return runs without and with a slow worker, the last one without a fault; None if there are too few workers."""
+    """Return runs with and without a slow worker, which is the last worker that has no fault; None if there are too few
+    of these.
+    """
     free = _free(mine)
     return CardRuns(mine.change(slow=mine.slow.with_value(free[0], SLOWER).text), mine) if len(free) > 1 else None
 

@@ -69,7 +69,7 @@ def draw(run: Run) -> bool:
 def _apply(n: int) -> AskedCard:
     """Return card `n` applied to the reader's own experiment, or else to the standard one.
 
-    A card that follows another acts on the experiment before that one: the trouble of two cards does not add up.
+    A card that follows another acts on the experiment before that one, so the changes of two cards do not add up.
     """
     card, run = CARDS[n], session.run_on_page()
     try:
@@ -136,7 +136,9 @@ def _close() -> None:
 
 
 def _do(asked: AskedCard, said: int) -> None:
-    """Show the card's run in place of its reference."""
+    """Record the prediction `said`, set all controls to the card's experiment, and start its run. Show the reference,
+    if it is stored, until that run has ended.
+    """
     state, trial = st.session_state, asked.trial
     state.card = None
     state.answers = {**answers(), trial.experiment.key(): CardAnswer(said, asked)}

@@ -39,7 +39,9 @@ def offer(wanted: Experiment) -> None:
 
 
 def seal(experiment: Experiment) -> None:
-    """Attach the reader's predictions to the run of `experiment`, which is starting."""
+    """Attach the reader's predictions to the run of `experiment`, which is starting; count them in the poll, and clear
+    them from the page.
+    """
     state, found = st.session_state, reference.of_the_next()
     said = {name: answer for name in QUESTIONS if (answer := state.get(f"predict-{name}"))}
     state.sealed = (experiment.key(), found[0], said) if found and said else None

@@ -15,7 +15,7 @@ def figure(value: float) -> str:
 
 
 def points(value: float) -> str:
-    """Return a difference between two shares as text."""
+    """Return a difference between two shares as text: "+1.5 points"."""
     return f"{100 * value:+.1f} points".replace("-", "−")
 
 

@@ -16,7 +16,8 @@ SOON = 3.5  # s to wait for the run that another is compared with; in a long que
 
 
 def fetch(work: JobSpec | Experiment, waiting: str, place: str, on_request: bool = False) -> Path | None:
-    """Return the folder of the work's result, or None while it is running or if it failed; the page shows which.
+    """Submit the work, unless that was done before. Return the folder of its result, or None while it is running or if
+    it failed; the page shows which.
 
     `place` names what the page wants it for: the next work for the same place replaces this. Work `on_request` was
     started by a button on the page: it can be stopped, and the button tries again.
@@ -41,8 +42,8 @@ def try_again(place: str) -> None:
 
 
 def ask(work: JobSpec | Experiment, place: str) -> JobState:
-    """Return the state of `work`, requested by `place` on the page. It is submitted only once, because failed work
-    would fail again.
+    """Submit `work` for `place` on the page, unless that was done before, and return its state. Failed work is not
+    submitted again, because it would fail again.
     """
     state, owner = st.session_state, f"{session.owner()}/{place}"
     try:
@@ -55,7 +56,7 @@ def ask(work: JobSpec | Experiment, place: str) -> JobState:
 
 
 def ask_soon(work: Experiment, place: str) -> JobState:
-    """Return the state of `work`, requested by `place` on the page, after waiting up to SOON s for the work to end."""
+    """Submit `work` as `ask` does, wait up to SOON s for it to end, and return its state."""
     now = ask(work, place)
     return session.wait(work.key(), SOON) if now.active else now
 

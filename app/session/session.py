@@ -67,7 +67,9 @@ def start(experiment: Experiment) -> None:
 
 
 def follow(experiment: Experiment, at_once: bool) -> str:
-    """Start this run if it is short and `at_once` (the reader just changed a setting); else return why it waits."""
+    """If the reader has changed a setting and `at_once` is on, start this run if it is short, or return why it waits
+    for *Run*. Otherwise do nothing and return "".
+    """
     state = st.session_state
     before, state.followed = state.get("followed"), (experiment, at_once)
     if before is None or not at_once or experiment == state.get("asked"):
@@ -197,7 +199,7 @@ def load(folder: str) -> Run:
 
 
 def find(name: str) -> Run | None:
-    """Return the pinned run with this name, or None if it no longer exists."""
+    """Return the stored run with this name, or None if it no longer exists."""
     try:
         return load(str(ROOT / name))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The best learning rate, shown below the learning rate: the one with the lowest final loss."""
+"""The best learning rate, i.e. the one with the lowest final loss, offered below the widget of the learning rate."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""The settings that the widgets show, stored in the session under the experiment's own flat names.
+"""The settings that the widgets show, stored in the session under the names of the experiment's settings.
 
 The page's address is therefore the experiment's own query, the one that the command line prints and reads. Choosing an
 algorithm, workload or cluster applies its own defaults.
@@ -62,7 +62,7 @@ def put(experiment: Experiment) -> None:
 
 
 def widget_values(experiment: Experiment) -> dict[str, Any]:
-    """Return all settings of `experiment`, by flat name, as values of widgets."""
+    """Return all settings of `experiment`, by name in one flat mapping, as values of widgets."""
     values = {**experiment.model_dump(mode="json"), **experiment.data, **experiment.coding, **experiment.settings}
     names = owners(experiment.algorithm, experiment.compression, experiment.workload)
     return {name: values[name] for name in names}
@@ -82,7 +82,7 @@ def cluster() -> str:
 
 
 def values() -> dict[str, Any]:
-    """Return the values of the widgets, by flat name."""
+    """Return the values of the widgets, by name of the setting."""
     state = st.session_state
     names = owners(state["algorithm"], state["compression"], state["workload"])
     return {name: state[name] for name in names if name in state}

@@ -215,7 +215,8 @@ def main(settings: type[Knobs]) -> tuple[Control, ...]:
 
 
 def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Knobs]]:
-    """Return the class that declares each setting, by flat name. Classes that share a name share one knob.
+    """Return the class that declares each setting, by name of the setting. If several classes have a setting of one
+    name, it has one widget.
 
     Settings that name files of the machine are left out, because a reader of this page need not be its owner.
     """

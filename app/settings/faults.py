@@ -145,9 +145,9 @@ def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, cras
 
 
 def cause(kind: str, rank: int, value: float) -> None:
-    """Add trouble to the controls: `rank` becomes `value` times slower ("slow") or is lost at `value` s ("lost"), or
-    the latency becomes `value` s ("latency"). Other faults stay. Start the run as *Run* does, unless every run of this
-    reader, or of this cluster, waits for *Run*.
+    """Set a fault in the controls: `rank` becomes `value` times slower ("slow") or is lost at `value` s ("lost"), or
+    the latency becomes `value` s ("latency"). Other faults stay. Then start the run, unless the reader has turned off
+    automatic runs, or the cluster is a real one, where only *Run* starts it.
     """
     try:
         experiment = chosen.experiment()

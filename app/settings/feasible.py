@@ -88,7 +88,9 @@ def _checked(_: str, text: str) -> Reason:
 
 
 def why_not(values: Mapping[str, Any]) -> Reason:
-    """Return why these flat values, valid or not, cannot run. Plans too large to be made here count as not runnable."""
+    """Return why an experiment with these values, valid or not, cannot run. Plans too large to be made here count as
+    not runnable.
+    """
     try:
         experiment = Experiment.of(values)
         return (
@@ -101,7 +103,7 @@ def why_not(values: Mapping[str, Any]) -> Reason:
 def mend(
     values: Mapping[str, Any], changed: Iterable[str] = (), why: Callable[[Mapping[str, Any]], Reason] = why_not
 ) -> Mend | None:
-    """Return the smallest change of a single setting that makes these flat values runnable, or None.
+    """Return the smallest change of a single setting that makes an experiment with these values runnable, or None.
 
     Settings that were `changed` last are tried first, and numbers in order of distance.
     """

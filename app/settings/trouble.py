@@ -49,7 +49,9 @@ def _change(before: list[str]) -> None:
 
 
 def _begins(name: str) -> str:
-    """Return the initial settings of a chip: the last worker is slow; the workers before it pause or are lost."""
+    """Return the initial value of a chip's setting. The last worker is slow, the one before it is lost, and the one
+    before that pauses.
+    """
     if name == "jitter":
         return JITTER
     first, workers = _servers(), st.session_state["workers"]
@@ -71,6 +73,6 @@ def _servers() -> int:
 
 
 def middle() -> float:
-    """Return the middle of the run on the page, in s, to two digits: a fault there is clearly visible."""
+    """Return the middle of the run on the page, in s, to two significant digits: a fault there is clearly visible."""
     shown = session.run_on_page()
     return float(f"{shown.summary['seconds'] / 2:.2g}" if shown else 0) or MIDDLE

@@ -1,6 +1,6 @@
 """Draw a control on the page, and label its choices.
 
-A widget's value lives in the session under the flat name of its field.
+A widget's value is stored in the session under the name of its field.
 """
 
 from functools import partial

@@ -83,7 +83,9 @@ def _built(name: str, rows: str, _recorded: RecordedFigure) -> bytes:
 
 
 def _to_workbench(recorded: RecordedFigure, key: str) -> None:
-    """Open one of the runs behind a figure in the workbench, with all its settings."""
+    """Show a choice of the runs behind a figure, and a button that opens the chosen one in the workbench with all its
+    settings.
+    """
     labels = _labels(recorded.runs)
     query = st.selectbox("One of its runs", recorded.runs, key=f"open-{key}", format_func=labels.get)
     if st.button("Open it", key=f"go-{key}", icon=":material/open_in_new:"):

@@ -66,7 +66,7 @@ def title(e: Experiment) -> str:
 
 def headline(e: Experiment, run: Run | None = None, place_too: bool = True) -> str:
     """Return a line on what runs, where, and with which other settings than the defaults; for a run that has ended,
-    also its GPUs and how far it got.
+    also its GPUs and the steps it took.
     """
     steps = steps_taken(run) if run else units.count_with_noun(e.steps or 0, "step")
     budget = [steps] if e.steps else []

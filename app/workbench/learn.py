@@ -1,4 +1,4 @@
-"""See it learn: the path of a run's models over the loss, replayed when the reader scrolls to it."""
+"""See it learn: the path of a run's models over the loss surface, replayed when the reader scrolls to it."""
 
 import streamlit as st
 

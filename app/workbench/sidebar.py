@@ -1,5 +1,5 @@
-"""The sidebar, where the reader chooses what to run: four controls and what is the algorithm's own at first,
-all settings on request.
+"""The sidebar, where the reader chooses what to run. At first it has four controls and the main settings of the
+algorithm; a switch adds all other settings.
 """
 
 import streamlit as st
