@@ -13,7 +13,9 @@ SHARES = {"hundredth": 0.01, "tenth": 0.1}
 
 
 def thrown_away(run, message: str) -> str:
-    """Return how the final loss without error feedback compares with that of whole gradients."""
+    """Return how the final loss with a lossy code and no error feedback compares with that of whole gradients: "alike",
+    "worse", or "nothing" if nothing is learned.
+    """
     codec = next(name for begins, name in MESSAGES.items() if message.startswith(begins))
     whole, lossy = (
         run(**PLAIN, **code).summary["loss"] for code in ({}, {"compression": codec, "error_feedback": False})
@@ -24,7 +26,9 @@ def thrown_away(run, message: str) -> str:
 
 
 def waits(run, large: float) -> float:
-    """Return the first step in which the smaller of two constant gradients is sent, if a step sends one number."""
+    """Return the first step in which the smaller of a gradient's two numbers is sent, if the gradient is constant and
+    each step sends only the number that is owed most.
+    """
     owed, step = [0.0, 0.0], 0
     while True:
         step += 1
@@ -50,13 +54,15 @@ def bits(run, levels: int) -> float:
 
 
 def break_even(run, workers: int, share: str) -> float:
-    """Return the bytes of an all-gather of numbers and indices, as a multiple of those of a ring."""
+    """Return the bytes of an all-gather of numbers and indices, as a multiple of those of a ring all-reduce of the
+    whole gradient.
+    """
     return SHARES[share] * workers
 
 
 def noise(run, noise: float, workers: int, gradient: str) -> str:
-    """Return whether the loss "falls", "grows" or settles at a "floor" with these gradients, on a bowl of curvature 1
-    at a rate of 1/2.
+    """Return whether the loss "falls", "grows" or stays at a "floor" with these gradients, on a bowl of curvature 1 at
+    a rate of 1/2.
     """
     if 0.5**2 + 0.5**2 * noise / workers >= 1:
         return "grows"
@@ -70,7 +76,7 @@ def sign_rate(run, sent: str) -> str:
 
 
 def best_rate(run, code: str = "none") -> float:
-    """Return the rate with the lowest loss among those of the figure `sign_rates`."""
+    """Return the rate with the lowest loss of those that the figure `sign_rates` tries for this code."""
     losses = losses_by_rate(run, RATES[code], **SIGNS[code])
     return min(losses, key=lambda rate: losses[rate])
 
@@ -98,7 +104,9 @@ SENT = {
 
 
 def unlike(run, message: str, gradient: str) -> str:
-    """Return how low the loss gets if four workers' data differ, at a constant rate and with one number per message."""
+    """Return where the loss ends if four workers' data differ, at a constant rate and with one number per message: at
+    the "optimum", at a "floor", or high ("sticks").
+    """
     sent = next(name for begins, name in SENT.items() if message.startswith(begins))
     loss = unlike_loss(run, sent, 0.4, **({} if gradient == "exact" else {"noise": 1, "points": 4096}))
     return "optimum" if loss < 1e-6 else "floor" if loss < 0.3 else "sticks"

@@ -68,7 +68,7 @@ def check(solution, seed):
 
 
 def play(ranks, density, values, beside=None):
-    """Return (Ledger, Run) of the solution, with each rank in its own process."""
+    """Run the solution with each rank in its own process, and return (Ledger, Run)."""
     plays, ledger = [one.role("worker") for one in ranks], Ledger(len(ranks), density, values["learning_rate"])
     given, final = {"learning_rate": values["learning_rate"], "density": density}, {}
 
@@ -82,7 +82,7 @@ def play(ranks, density, values, beside=None):
 
 
 class Ledger:
-    """A ledger, step by step, of what every rank owes and what w must be, from gradients and messages.
+    """A ledger of what every rank owes and what w must be after each step, computed from gradients and messages.
 
     Each field describes the first error of its kind, or is "". `absent` is about a step without an exchange, and
     `wrong` about a step that is not the mean of what was sent. The others are about a message: `other` if it lacks the
@@ -107,7 +107,9 @@ class Ledger:
         )  # fmt: skip
 
     def finish(self, final, steps: int):
-        """Compare each rank's final parameters with those its messages imply."""
+        """Record what shows only at the end: missing exchanges or reports, and final parameters that differ from those
+        that the messages imply.
+        """
         if len(final) < self.size:
             self.note("absent", f"training was stopped after {self.books[0].reports} steps: its numbers are not finite")
             return
@@ -189,7 +191,9 @@ class Book:
         self.waiting = False
 
     def pay(self, index, values):
-        """Subtract what was sent from what is owed."""
+        """Subtract the sent `values` from what is owed at `index`. Record an error if they are not what is owed
+        there.
+        """
         off = np.flatnonzero(~np.isclose(values, self.owed[index], **CLOSE))
         if len(off):
             place = int(index[off[0]])
@@ -205,7 +209,9 @@ class Book:
         self.before, self.w = self.w, (self.w - self.ledger.rate * mean).astype(self.w.dtype)
 
     def compare(self, w, what: str):
-        """Record how far a rank's w is from the one its messages imply, if they differ."""
+        """Record an error if a rank's w differs from the one that its messages imply. Raise SolutionError unless `w` is
+        a vector of floats of the right length.
+        """
         if not isinstance(w, np.ndarray) or w.shape != self.w.shape or w.dtype.kind != "f":
             given, size = describe_value(w), len(self.w)
             raise SolutionError(f"rank {self.rank} {what} {given}; expected w, a vector of {size} floats.")

@@ -39,7 +39,7 @@ PLAIN = {"learning_rate": 0.2, "steps": STEPS, "evaluations": 1}
     look=Look("codec", ("loss",), "feedback", kind="bar", log="y", title="training loss"),
 )
 def error_feedback(run):
-    """Every codec for the same steps at rate 0.2, with and without error feedback; the loss of the last 20
+    """Every codec for the same steps at rate 0.2, with and without error feedback. The loss is that of the last 20
     mini-batches.
     """
     yield {"codec": "none", "feedback": "without", "loss": run(**PLAIN).summary["loss"]}
@@ -351,7 +351,9 @@ def levels(run):
 
 
 def noise(run, s, bucket):
-    """Return E |q - v|^2 / |v|^2 of a bucket of normal numbers, the mean of a hundred draws."""
+    """Return E |q - v|^2 / |v|^2, where v is a bucket of normal numbers and q is v encoded and decoded by QSGD with `s`
+    levels; the mean of a hundred codings.
+    """
     v, squares = np.random.default_rng(run.seed).standard_normal(bucket), []
     settings, q = qsgd.Settings(levels=s, bucket=bucket, norm="2"), np.empty(bucket)
     codec = qsgd.Codec(settings, ((slice(0, bucket), (bucket,)),), 0, 1, 0)
@@ -384,8 +386,9 @@ def noise(run, s, bucket):
     look=Look("directions", ("loss",), "feedback", kind="bar", title="training loss"),
 )
 def directions(run):
-    """PowerSGD at rate 0.2 with more and more directions, with and without error feedback; the loss of the last 20
-    mini-batches."""
+    """PowerSGD at rate 0.2 with more and more directions, with and without error feedback. The loss is that of the last
+    20 mini-batches.
+    """
     for feedback in ("with feedback", "without"):
         for r in (1, 2, 4, 8, 16):
             code = {"compression": "power_sgd", "directions": r, "least_compression": 1}
@@ -414,7 +417,9 @@ def losses_by_rate(run, rates, **values):
 
 
 def best(rows, code):
-    """Return a code's rate with the lowest loss. Raise ValueError if it is the smallest or largest one."""
+    """Return the rate with the lowest loss for this code. Raise ValueError if it is the smallest or largest one
+    tried.
+    """
     return interior({row["rate"]: row["loss"] for row in rows if row["code"] == code})
 
 
@@ -484,8 +489,9 @@ OPTIMIZERS = {
     look=Look("optimizer", ("loss",), "sent", kind="bar", log="y", title="training loss"),
 )
 def feedback_under_adam(run):
-    """120 steps with whole gradients and with top-k of a hundredth and error feedback, each at the best of several
-    rates a factor of two apart. The best is never the smallest or the largest."""
+    """120 steps, either with whole gradients or with top-k of a hundredth and error feedback, each at the best of
+    several rates a factor of two apart. The best is never the smallest or the largest.
+    """
     for optimizer, (update, rates) in OPTIMIZERS.items():
         for sent, code in (("whole gradients", {}), ("the largest hundredth", {"compression": "top_k"})):
             losses = losses_by_rate(run, rates, update=update, **code)

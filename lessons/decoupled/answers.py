@@ -5,7 +5,9 @@ from theory.delay import largest_rate
 
 
 def step(run, method: str, modules: int) -> float:
-    """Return the milliseconds of a step in which the forward passes take 3 ms in all, and the backward passes 6 ms."""
+    """Return the milliseconds of a step of `method` with equal modules, whose forward passes take 3 ms in all, and
+    backward passes 6 ms.
+    """
     forward, backward = 3.0, 6.0
     return {
         "DDG, as it was published": forward + backward / modules,
@@ -40,7 +42,7 @@ def edge(run, modules: int) -> float:
 
 
 def stacked(run, learns: str) -> str:
-    """Return how the accuracy changes from two modules to eight."""
+    """Return how much accuracy is lost from two modules to eight: "alike", "little" or "loses"."""
     method, rates = stacks.STACKED["own loss" if "classifier" in learns else "guesses with labels"]
     two, eight = (stacks.best_of_rates(run, method, rates, modules)[0] for modules in (2, 8))
     return "alike" if eight > two - 0.03 else "little" if eight > two - 0.05 else "loses"
@@ -61,7 +63,9 @@ def race(run, method: str) -> str:
 
 
 def control(run, data: str, rival: str) -> str:
-    """Return how the final loss compares with a rival's if only the last module is trained."""
+    """Return how the final loss of a model in which only the last module is trained compares with a rival's: "lower",
+    "alike" or "higher".
+    """
     frozen, other = (
         _end(run, method, spirals="spirals" in data)
         for method in ("frozen", "old errors" if "old" in rival else "back-propagation")

@@ -67,9 +67,9 @@ def check(solution, seed):
 
 
 class Probe:
-    """An observer of all modules. `blind` describes the first backward pass of an error that is not the gradient of a
-    loss. `fixed` describes the first use of a classifier whose weights are not those of its last update. Each is "" if
-    there is none.
+    """An observer of all modules. `blind` describes the first backward pass that starts from an error that is not the
+    gradient of a loss. `fixed` describes the first use of a classifier whose weights are not those of its last update.
+    Each is "" if there is none.
     """
 
     def __init__(self, modules: int, batches: int):
@@ -185,7 +185,9 @@ class ObservedModule:
         return self._module.index
 
     def _of_a_loss(self, dy, batch) -> bool:
-        """Return whether the classifier, or the module above, produced this error for this mini-batch."""
+        """Return whether `dy` is an error that the classifier or the module above computed for this mini-batch; always
+        true on the last module. The classifier's error is forgotten.
+        """
         known = self._errors.pop(batch, None), self._seen.back.get((self._index + 1, batch))
         return self._module.last or any(one is not None and np.allclose(dy, one, **CLOSE) for one in known)
 

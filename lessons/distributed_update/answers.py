@@ -14,7 +14,9 @@ def serial(run, share: int, ranks: int) -> float:
 
 
 def wire(run, ranks: int, gathered: str) -> str:
-    """Return how the bytes change if the update is sharded and the new weights, perhaps with moments, are gathered."""
+    """Return how the bytes sent change if the update is sharded and the new weights, perhaps with moments, are
+    gathered.
+    """
     whole, sharded = (
         run(
             algorithm=name, update="adam", learning_rate=0.01, workers=ranks, steps=5, evaluations=1, collective="ring"
@@ -27,19 +29,21 @@ def wire(run, ranks: int, gathered: str) -> str:
 
 
 def less(run, stored: str, ranks: int) -> float:
-    """Return how much an unsharded rank holds, relative to a rank of ZeRO-1, not counting activations."""
+    """Return how many times as many bytes an unsharded rank holds as a rank of ZeRO-1, not counting activations."""
     recipe = RECIPES["float32 Adam" if stored.startswith("single") else "mixed Adam"]
     return nbytes(1, ranks, 0, recipe) / nbytes(1, ranks, 1, recipe)
 
 
 def held(run, millions: int, ranks: int) -> float:
-    """Return the megabytes of Adam's moments on a rank."""
+    """Return the megabytes of Adam's moments on one of `ranks` ranks that share them, for this many million
+    parameters.
+    """
     return RECIPES["float32 Adam"].state * millions / ranks
 
 
 def rules(run, rule: str) -> str:
-    """Return how the model compares if a rule is applied to two shards, cut through a layer, instead of to the whole:
-    "same", "rounding" (equal up to rounding) or "other".
+    """Return how the model changes if a rule is applied to two shards, whose border cuts through a layer, instead of to
+    the whole: "same", "rounding" (equal up to rounding) or "other".
     """
     dice = np.random.default_rng(run.seed)
     w, g = dice.normal(size=(2, 12))
@@ -75,13 +79,15 @@ def clipped(w, g, layers):
 
 
 def lars(w, g, layers):
-    """Return the weights after a step whose norm in each layer is a fraction of the norm of the layer's weights."""
+    """Return the weights after one step along the gradient. In each layer the step's norm is a fixed fraction of the
+    norm of the weights.
+    """
     return np.concatenate([w[i] - 0.01 * np.linalg.norm(w[i]) / np.linalg.norm(g[i]) * g[i] for i in layers])
 
 
 def muon(w, g, layers):
-    """Return the weights after a step along each layer's gradient, as a matrix of two rows with its singular values set
-    to one.
+    """Return the weights after one step. In each layer the step is the gradient, reshaped to a matrix of two rows, with
+    its singular values set to one.
     """
     steps = [np.linalg.svd(g[i].reshape(2, -1), full_matrices=False) for i in layers]
     return np.concatenate([w[i] - 0.01 * (u @ v).ravel() for i, (u, _, v) in zip(layers, steps, strict=True)])

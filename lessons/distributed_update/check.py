@@ -122,7 +122,7 @@ class Training(AccumulatedUpdates):
         return self._textbook
 
     def run(self, attempts, beside=None):
-        """Return the Run in which `attempts` train, one per rank."""
+        """Run the training with `attempts`, one per rank, and return the Run."""
         plays = [one.role("worker") for one in attempts]
         return attempts[0].run(
             lambda comm, task, s: plays[comm.rank](*self._between(comm, task)), beside=beside, **self.values
@@ -133,11 +133,13 @@ class Training(AccumulatedUpdates):
         return self.count_error(self.full) or next(filter(None, map(self._wrong, range(self.full))), "")
 
     def last_update_error(self) -> str:
-        """Return what is wrong with the last, partial update; "" if nothing is."""
+        """Return a message about the last, partial update if it is missing or wrong; else ""."""
         return self.leftover_error(self.full) or self._wrong(self.full)
 
     def beside(self) -> str:
-        """Return where a rank exchanged more for a full update than its own piece requires; "" if nowhere."""
+        """Return a message about the first rank that exchanged more for a full update than its own piece requires, or
+        gathered something else; "" if none did.
+        """
         for t in range(self.full):
             for rank, piece in enumerate(np.array_split(np.arange(self.weights), self.ranks)):
                 reduced, scattered, gathered = (

@@ -16,12 +16,14 @@ LAYERS = 12
 
 
 def left(run, layers: int, ranks: int) -> float:
-    """Return what a fully sharded rank holds at its peak, as a percentage of what a replica holds."""
+    """Return the bytes that a fully sharded rank holds at its peak, as a percentage of what a replica holds."""
     return 100 * (1 / ranks + (4 + 4) / 16 / layers)
 
 
 def step_of(forward: float, gather: float, ahead: int, layers: int = LAYERS) -> float:
-    """Return the time of a step of equal layers, in the unit of the times given."""
+    """Return the time of a step of `layers` equal layers, in the unit of `forward` and `gather`, the times of each
+    layer.
+    """
     costs = StepCosts([forward] * layers, [2 * forward] * layers, [1.0] * layers, Cost(0.0, gather))
     return prefetching(costs, ahead)
 
@@ -89,5 +91,7 @@ def crosses(run, other: str) -> str:
 
 
 def kept(run, ranks: int) -> float:
-    """Return what a rank holds if it keeps whole weights until the backward pass, relative to only its own pieces."""
+    """Return how many times as many bytes a rank holds if it keeps whole weights until the backward pass as if it keeps
+    only its own pieces.
+    """
     return (4 + 16 / ranks) / (16 / ranks)

@@ -100,7 +100,9 @@ def textbook(comm, task, s):
 
 
 def _other_sizes(solution, dice: random.Random) -> str:
-    """Return what is wrong with small runs at the limits of `s.prefetch` and of the number of ranks; "" if nothing."""
+    """Return a message about the first of some small runs, at the limits of `s.prefetch` and of the number of ranks,
+    that fails; "" if none does.
+    """
     odd = [dice.randint(5, 40) for _ in range(5)]
     tried = [(2, [2 * n for n in odd], 0), (3, odd, 9), (1, odd, 1)]
     with solution.ranks(3) as attempts:
@@ -134,7 +136,7 @@ class ShardedModel:
         self.seconds = {"forward": 0.0, "backward": 0.0}  # of all steps, on rank 0
 
     def play(self, plays, attempt=None, beside=None):
-        """Return the Run in which `plays[r]` plays rank r, in the sandbox of `attempt` if given."""
+        """Run the training with `plays[r]` as rank r, in the sandbox of `attempt` if given, and return the Run."""
         given = {"layers": self.layers, "prefetch": self.prefetch, "learning_rate": 0.125}
         busy = 2 * TOKENS * sum(self.layers) / FLOPS  # s of a forward pass
         bandwidth = max(self.ranks - 1, 1) / self.ranks * 4 * sum(self.layers) / (0.7 * busy)
@@ -154,7 +156,7 @@ class ShardedModel:
         return run(Experiment.of(values), worker_override=worker)
 
     def missing(self) -> str:
-        """Return what is wrong with the training; "" if nothing is."""
+        """Return a message about what is missing or wrong in the training; "" if nothing is."""
         if self.wrong:
             return self.wrong
         for step, reported in enumerate(self.reported):
@@ -172,7 +174,7 @@ class ShardedModel:
         return np.concatenate([w[shares(len(w), self.ranks)[rank]] for w in self.start])
 
     def whole(self, step: int, layer: int) -> np.ndarray:
-        """Return all weights of a layer before this step."""
+        """Return all weights of a layer before this step, (n,)."""
         found = []
         for rank in range(self.ranks):
             sizes = [len(w[shares(len(w), self.ranks)[rank]]) for w in self.start]
@@ -181,7 +183,9 @@ class ShardedModel:
         return np.concatenate(found)
 
     def gradient(self, step: int, layer: int, rank: int, whole: np.ndarray) -> np.ndarray:
-        """Return the gradient of a layer for the mini-batch of a rank."""
+        """Return a made-up gradient of a layer, (n,), which depends only on the weights, the seed, the step, the layer
+        and the rank.
+        """
         dice = np.random.default_rng((self.seed, step, layer, rank))
         return (0.25 * whole + dice.standard_normal(len(whole), dtype=np.float32)).astype(np.float32)
 
@@ -214,22 +218,24 @@ class ShardSide:
         return self._model.pieces(0, self._comm.rank).copy()
 
     def steps(self, together=False):
-        """Yield the number of each step, and note when the step begins."""
+        """Yield the number of each step, and record when the step begins."""
         for step in self._task.steps(together):
             self._began = self._comm.event_log.clock()
             yield step
 
     def forward(self, layer, whole):
-        """Run the forward pass of a layer."""
+        """Check the input of a layer's forward pass and charge the time of the pass."""
         self._pass("forward", layer, whole, 1)
 
     def backward(self, layer, whole):
-        """Run the backward pass of a layer and return its gradient."""
+        """Check the input of a layer's backward pass, charge the time of the pass, and return the layer's gradient,
+        (n,).
+        """
         self._pass("backward", layer, whole, 2)
         return self._model.gradient(self._step, layer, self._comm.rank, np.asarray(whole, np.float32))
 
     def report(self, w):
-        """End the step with new pieces."""
+        """End the step and record `w`, this rank's new pieces of all layers, (d / ranks,)."""
         if self._passed < len(self._order):
             raise SolutionError(f"rank {self._comm.rank} called task.report before the {self._next()}.")
         self._time("backward")

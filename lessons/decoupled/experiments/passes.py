@@ -8,7 +8,9 @@ from tracing import HELD
 
 
 def _seconds(done, steps):
-    """Return the seconds of a step once the pipeline is full, and {kind of pass: its mean seconds, (ranks,)}."""
+    """Return the seconds of a step once the pipeline is full, and {kind of pass: its mean seconds per step on each
+    rank, (ranks,)}.
+    """
     spans, labels = done.trace.spans, np.array(done.trace.labels)
     kinds = np.array([label.rstrip("0123456789") for label in labels])[spans["label"]]
     length = spans["end"] - spans["start"]
@@ -23,7 +25,7 @@ def _seconds(done, steps):
 
 
 def _theory(method, p):
-    """Return the seconds of a step, given those of each module's passes."""
+    """Return the seconds of a step of `method`, given the seconds of each module's passes, `p`."""
     f, g = p["F"], p["B"]
     whole, beside = f.sum(), p["guess"] + p["lesson"] + p["classify"]
     mine = p["guess"] + g

@@ -119,9 +119,10 @@ RATES = {  # of the lower three modules and of the last, to try
     look=Look("method", ("loss",), kind="bar", title="training loss of the last 30 steps"),
 )
 def a_rate_of_its_own(run):
-    """The digits of the race, 100 steps of 128 images in four modules. `rate` is that of the lower three modules and
-    `last` that of the last one, those of all tried with the lowest loss. Weights are computed on one machine,
-    where each module learns from errors that are as old as DDG's. true errors: those of back-propagation."""
+    """The digits of the race, 100 steps of 128 images in four modules. `rate` (of the lower three modules) and `last`
+    (of the last one) are the pair with the lowest loss of all pairs tried. Weights are computed on one machine, where
+    each module learns from errors that are as old as DDG's. true errors: those of back-propagation.
+    """
     workload = workloads.find("digits").build(digits.Settings(**EIGHT), np.dtype("float32"))
     for method, tried in RATES.items():
         hops = 0 if method.startswith("true") else 1
@@ -131,8 +132,8 @@ def a_rate_of_its_own(run):
 
 
 def _loss(workload, rates, seed, hops):
-    """Return the mean loss of the last steps, infinite if it diverged. Errors are true if `hops` is 0, and old if it is
-    1.
+    """Return the mean loss of the last steps; infinite if training diverged. Errors are true if `hops` is 0, and old if
+    it is 1.
     """
     each = [rates[0]] * 3 + [rates[1]]
     with np.errstate(all="ignore"):
