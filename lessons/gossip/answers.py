@@ -11,7 +11,9 @@ from lessons.gossip.experiments import PEERS, agreement, gradients, less, pairs,
 
 
 def latency(run, workers: int) -> float:
-    """Return the number of latencies in a step of the ring all-reduce, as a multiple of D-PSGD's."""
+    """Return how many message latencies a step of the ring all-reduce contains, as a multiple of those in a step of
+    D-PSGD.
+    """
     small = {"workers": workers, "steps": 3, "batch": 16, "learning_rate": 0.2, "evaluations": 1}
     grown = {}
     for method, values in (("sum", {"algorithm": "sync_sgd", "collective": "ring"}), ("mix", {"algorithm": "dpsgd"})):
@@ -26,14 +28,16 @@ def tenth(run, workers: int) -> float:
 
 
 def apart(run, graph: str) -> str:
-    """Return whether workers on a graph are nearer to their mean than on a ring, or farther from it."""
+    """Return whether workers on a graph stay "nearer" to their mean than on a ring, "farther" from it, or "alike"."""
     distance = {name: agreement.apart(run, name)[1] for name in ("ring", graph.split()[0])}
     ratio = distance[graph.split()[0]] / distance["ring"]
     return "nearer" if ratio < 0.8 else "alike" if ratio < 1.25 else "farther"
 
 
 def heard(run, workers: int) -> float:
-    """Return how many steps of gossip it takes until every worker has received something from every other."""
+    """Return after how many steps of gossip every worker has received something from every other, directly or through
+    others.
+    """
     known, step = np.eye(workers, dtype=bool), 0
     while not known.all():
         sources = [partners(rank, workers, step, Gossip(rotate=False))[1] for rank in range(workers)]
@@ -65,7 +69,7 @@ def slow(run, times: int, method: str) -> float:
 
 
 def lost(run, method: str) -> str:
-    """Return what happens to the others when a worker is lost."""
+    """Return what happens to the other workers when one is lost: they "stop", go "on", or end with a "worse" loss."""
     whole, left = waiting.run_with_loss(run, PEERS[method.split()[0]])
     if left.status == "failed":
         return "stop"
@@ -73,7 +77,9 @@ def lost(run, method: str) -> str:
 
 
 def differences(run, what: str) -> str:
-    """Return whether workers agree, stop or fly apart if they only gossip, with a tenth of the numbers per message."""
+    """Return whether workers "agree", "stop" at a distance or drift "apart" if they only gossip, with a tenth of the
+    numbers per message.
+    """
     sent = less.DIFFERENCE if what.startswith("the difference") else less.LARGEST
     distance = less.gossip(run, sent, 0.3 if "three tenths" in what else 1.0)
     kept = distance[100] / distance[0]
@@ -81,7 +87,9 @@ def differences(run, what: str) -> str:
 
 
 def in_pairs(run, late: str) -> str:
-    """Return how the training time with outer steps in pairs compares with that of sums over all workers."""
+    """Return how the training time with outer steps in pairs compares with that of sums over all workers: "same",
+    "less" or "half".
+    """
     in_twos, in_sum = (pairs.step_time(run, method, OUTER[late], collective="ring") for method in ("noloco", "diloco"))
     return "same" if in_twos > 0.95 * in_sum else "less" if in_twos > 0.5 * in_sum else "half"
 

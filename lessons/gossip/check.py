@@ -71,7 +71,7 @@ def check(solution, seed):
 
 
 def _run(ranks, account, beside=None, **values):
-    """Return the Run in which each of `ranks` plays the rank with its index, observed by `account`."""
+    """Run the experiment with `ranks[r]` as rank r, observed by `account`, and return the Run."""
     plays = [one.role("worker") for one in ranks]
 
     def worker(comm, task, s):
@@ -82,7 +82,9 @@ def _run(ranks, account, beside=None, **values):
 
 
 class Account:
-    """What all workers hold, according to their messages. With `dice`, starts differ and gradients are 0."""
+    """An account of what all workers hold, according to their messages. With `dice`, workers start from different
+    points and gradients are 0.
+    """
 
     def __init__(self, workers: int, dice: np.random.Generator | None = None):
         self.dice, self.workers = dice, workers
@@ -94,7 +96,7 @@ class Account:
         self.flying = [0.0] * workers  # weight in flight to each
 
     def missing(self) -> str:
-        """Return which rank does not do what a step requires; "" if all do."""
+        """Return a message about the first rank that does not do what a step requires; "" if all do."""
         for rank in range(self.workers):
             if not self.steps[rank]:
                 return f"rank {rank} has taken no step"
@@ -112,8 +114,8 @@ class Account:
         return min(self.steps[rank] for rank in ranks)
 
     def apart(self) -> float:
-        """Return how far the farthest worker is from the mean of all starts, relative to the starts' root mean square
-        distance from it.
+        """Return the distance of the farthest worker from the mean of all starts, divided by the root mean square
+        distance of the starts from it.
         """
         starts = np.array([self.held[rank].began for rank in range(self.workers)])
         ends = np.array([self.held[rank].model for rank in range(self.workers)])
@@ -128,7 +130,7 @@ class Account:
 
 
 class Holding:
-    """What one worker holds: (x, p), according to the messages it sent and received and its gradients."""
+    """What one worker holds: (x, p), computed from its messages and gradients. It observes the worker's calls."""
 
     def __init__(self, comm, task, rate: float, account: Account):
         self._comm, self._task, self._rate, self._account = comm, task, rate, account

@@ -50,20 +50,22 @@ class AccumulatedUpdates:
         )
 
     def parts(self, t: int) -> int:
-        """Return how many mini-batches update t, from 0, should contain."""
+        """Return how many mini-batches update t, counted from 0, should contain, over all ranks."""
         return self.ranks * min(self.accumulate, self.steps - t * self.accumulate)
 
     def mean(self, t: int) -> np.ndarray:
-        """Return the mean gradient of update t over its samples."""
+        """Return the mean gradient of update t over its samples, (d,)."""
         first = t * self.accumulate
         return self.sums[t] / (self.ranks * sum(self.samples[first : first + self.accumulate]))
 
     def mean_of_means(self, t: int) -> np.ndarray:
-        """Return the mean of the mini-batch gradients of update t, not weighted by the sizes of the mini-batches."""
+        """Return the mean of the mini-batch gradients of update t, (d,), each with the same weight whatever its
+        size.
+        """
         return self.plain[t] / self.parts(t) if t in self.plain else self.mean(t)
 
     def count_error(self, full: int) -> str:
-        """Return a message unless there were `full` updates and at most one smaller one; "" if there were."""
+        """Return "" if there were `full` updates and at most one smaller one, else a message."""
         made = len(self.models) - 1
         right = full <= made <= full + 1
         return "" if right else f"there were {made} updates; {full} full ones and a smaller one were expected"

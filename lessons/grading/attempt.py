@@ -68,7 +68,9 @@ class Solution:
     """The factory of attempts; by default Attempt, a process in the sandbox."""
 
     def attempt(self) -> Attempt:
-        """Return a context manager for a process that runs the solution. Raise SolutionError if it does not load."""
+        """Start a process for the solution and return its context manager. Entering it raises SolutionError if the
+        solution does not load.
+        """
         return (self.starts or Attempt)(self)
 
     @contextlib.contextmanager
@@ -190,7 +192,8 @@ class Attempt:
         return worker
 
     def run(self, worker: Callable[[Any, Any, Any], Any], beside: Run | None = None, **values: Any) -> Run:
-        """Return the Run of the experiment with these flat values and `worker` in place of the algorithm's own.
+        """Run the experiment with these settings and `worker` in place of the algorithm's own, and return the Run.
+        Raise SolutionError if it fails.
 
         With `beside`, the textbook's run, the timelines of both are kept for the report, even if this run fails.
         """
@@ -210,7 +213,7 @@ class Attempt:
 
     def peak_memory(self) -> float | None:
         """Return the solution's peak memory in bytes, without the interpreter's; None if it cannot be measured, and
-        infinity if the process ended before it was.
+        infinity if the process ended before it could be.
         """
         return self.footprint.peak() if self.footprint else None
 
@@ -253,7 +256,9 @@ class Attempt:
         return value
 
     def _patiently(self, transfer: Callable[[], int]) -> int:
-        """Return the result of `transfer` once the channel is ready. Raise SolutionError if that takes too long."""
+        """Wait until the channel is ready, call `transfer` and return its result. Raise SolutionError if that takes too
+        long.
+        """
         while True:
             self.channel.settimeout(LOOK)
             began = time.perf_counter()

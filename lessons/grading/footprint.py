@@ -25,7 +25,9 @@ class Footprint:
         self._before = self._now()
 
     def look(self) -> tuple[int, int] | None:
-        """Return the bytes (resident, kept) and update the maximum of `kept`; None if the process has ended."""
+        """Return the current (resident, kept) in bytes and update the maximum of `kept`; None if the process
+        has ended.
+        """
         now = self._now()
         if now and self._before:
             self._most = max(self._most, now[1] - self._before[1])

@@ -89,7 +89,8 @@ def grade(
     hints: Sequence[str] = (),
     practice: bool = True,
 ) -> GradingReport:
-    """Return the report on `source` as a solution to the chapter's exercise. Raise ValueError if the chapter has none.
+    """Grade `source` as a solution to the chapter's exercise and return the report. Raise ValueError if the chapter has
+    none.
 
     An unchanged start file earns nothing, even if it does some things right. A file of level 1 is graded on its
     predictions in `practice`, and refused where grades count. `hints` are the hints taken, for the report; those named
@@ -131,8 +132,8 @@ def judge(
     seed: int,
     chapter: str = "",
 ) -> GradingReport:
-    """Return the report on a solution, or its source, judged by `check`. Marks earned before an error count; the others
-    are lost.
+    """Judge a solution, or its source, with `check`, and return the report. Marks earned before an error count; the
+    others are lost.
 
     An error of the check itself is reported with its line, so that a student gets a report whatever happens.
     """

@@ -59,7 +59,9 @@ class HostedRank:
         self.made = 0
 
     def do(self, request: Any) -> Any:
-        """Return the answer to the request (what, number, arguments ...). Raise SolutionError if it is invalid."""
+        """Carry out the request (what, number, arguments ...) and return its result. Raise SolutionError if it is
+        invalid.
+        """
         if not isinstance(request, tuple) or len(request) < 2:
             raise SolutionError("it sent an invalid request.")
         what, number, *given = request
@@ -139,8 +141,8 @@ def _vector(x: Any, what: str) -> np.ndarray:
 
 
 def _shared(thing: Any, what: str, *given: Any) -> np.ndarray | None:
-    """Read a shared vector and return the numbers, or add to it or store into it. Raise SolutionError if coordinates or
-    values do not fit it.
+    """Read a shared vector and return its numbers, or add to it or write into it and return None. Raise SolutionError
+    if coordinates or values do not fit it.
 
     A probe may have `write`, which overwrites numbers. It may have `blank`, of the same shape, instead of `vector`,
     since a solution could read `vector` at no cost.

@@ -92,7 +92,7 @@ def _program(source: str) -> str:
 
 
 def points(sheet: Sheet) -> dict[str, int]:
-    """Return the marks of level 1: its questions, with equal points."""
+    """Return {question: 1} for the questions of level 1, each of which is a mark worth one point."""
     return {question["ask"]: 1 for question in sheet.notes["read"]["question"]}
 
 
@@ -164,7 +164,7 @@ def _with_level(sheet: Sheet, level: int) -> str:
 
 
 def _cut(sheet: Sheet, level: int) -> tuple[list[tuple[int, int]], str]:
-    """Return the (first, last) lines of each statement cut on this level, and a text on what these do."""
+    """Return (the first and last line of each statement cut on this level, a text on what these statements do)."""
     notes, source = sheet.notes[f"level{level}"], solution(sheet)
     lines = source.splitlines()
     statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]

@@ -35,7 +35,7 @@ def failure(error: str) -> str:
 
 
 def crash(values: Mapping[str, Any]) -> str:
-    """Return the start of a sentence on the worker that crashes in a run with these flat values; "" if none does."""
+    """Return the start of a sentence on the worker that crashes in a run with these settings; "" if none does."""
     rank = str(values.get("crash") or "").partition(":")[0]
     return f"when worker {rank} crashes, and comm.recv_any() returns ({rank}, None) for it: " if rank else ""
 

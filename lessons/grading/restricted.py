@@ -6,7 +6,7 @@ from lessons.grading.hosted import SolutionError
 
 
 class Restricted:
-    """An object with only the given attributes."""
+    """An object with only the given attributes; any other raises SolutionError."""
 
     def __init__(self, name: str, **parts: Any):
         self._name, self._parts = name, parts

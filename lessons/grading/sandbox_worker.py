@@ -27,8 +27,8 @@ WHOLE = 2**63  # bound on the magnitude of an integer: no array holds a larger o
 
 
 def pack(value: Any) -> list[memoryview]:
-    """Return a frame with None, numbers, text, arrays, or tuples, lists and dicts of them. Raise TypeError for other
-    values.
+    """Return a frame with `value`: None, a number, text, an array, or tuples, lists and dicts of these. Raise TypeError
+    for any other value.
     """
     arrays: list[np.ndarray] = []
     header = json.dumps(_encode(value, arrays)).encode()
@@ -131,7 +131,7 @@ class LoadedSolution:
         return self._attempt(lambda: self._function(function)(*given))
 
     def find(self, role: str) -> dict[str, Any]:
-        """Return whether the file has a function that plays `role`, as a result."""
+        """Return {"result": True} if the file has a function that plays `role`; else what was raised."""
         return self._attempt(lambda: bool(self._role(role)))
 
     def play(

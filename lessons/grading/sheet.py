@@ -20,7 +20,7 @@ STEPS = ("concept", "principle", "almost the line")
 
 @dataclass(frozen=True)
 class Target:
-    """A limit that a solution must meet: the expression in the file, and what it counts."""
+    """A limit that a solution must meet: its name, the number in the file (`most`), and what it counts (`of`)."""
 
     name: str
     most: str
@@ -65,7 +65,7 @@ class Sheet:
 
     @cached_property
     def settings(self) -> tuple[str, ...] | None:
-        """The settings that the task uses, such as `s.backups`; None if it uses none."""
+        """The names of the settings that the task uses, such as "backups" for `s.backups`; None if it uses none."""
         return tuple(dict.fromkeys(re.findall(r"\bs\.(\w+)", self.source))) or None
 
     @cached_property

@@ -1,7 +1,7 @@
 """The timelines of a report: what each rank did when in the solution's run and in the textbook's, as JSON values.
 
 A timeline is {"ranks", "labels", "spans", "messages"}, the last two tables of `tracing.Trace` by column; times have six
-digits. Of a long run only the beginning is kept: it shows the pattern.
+significant digits. Of a long run only the beginning is kept: it shows the pattern.
 """
 
 from typing import Any

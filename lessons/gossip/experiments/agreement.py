@@ -55,8 +55,8 @@ def disagreement(run):
 
 
 def apart(run, graph, workers=16, rate=0.05, dimension=50):
-    """Return a run of D-PSGD on a round bowl, and the mean squared distance of its workers from their mean once
-    settled.
+    """Return (Run of D-PSGD on a round bowl, mean squared distance of its workers from their mean once that has
+    settled).
     """
     steps = 240
     done = run(
@@ -139,12 +139,12 @@ def unlike_neighbours(run):
 
 
 def off(rows, **where):
-    """Return the distance from the optimum at which the mean settles."""
+    """Return how far above the optimum the mean settles."""
     return value(rows, "settled", **where) - rows[0]["optimum"]
 
 
 def _mixings(way, workers):
-    """Yield the mixing matrix, (workers, workers), of each step of gossip or, if `way` is "ring", of the ring."""
+    """Yield the mixing matrix, (workers, workers), of each step of GossipGraD or, if `way` is "ring", of the ring."""
     step, s = 0, Gossip(rotate=False)
     while True:
         if way == "ring":

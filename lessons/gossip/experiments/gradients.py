@@ -54,7 +54,7 @@ def models_or_gradients(run):
 
 
 def _worst(graph, workers):
-    """Return the smallest eigenvalue of I + A, where A is the adjacency matrix."""
+    """Return the smallest eigenvalue of I + A, where A is the adjacency matrix of the graph."""
     joined = np.eye(workers)
     for rank, others in enumerate(neighbours(graph, workers)):
         joined[rank, others] = 1
@@ -113,7 +113,9 @@ def never_averaged(run):
 
 
 def raw(run, graph, workers, rate=0.05, weights="one"):
-    """Return the evaluations of 240 steps in which neighbours exchange gradients and never average, on a round bowl."""
+    """Return the evaluations of a run of 240 steps on a round bowl in which neighbours exchange gradients and never
+    average.
+    """
     steps = 240
     return run(
         algorithm="nearest_neighbour",

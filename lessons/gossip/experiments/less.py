@@ -29,8 +29,8 @@ class Still:
 
 
 def send_the_largest(comm, task, s):
-    """Move towards the neighbours' mean as CHOCO does, but send the largest elements of the model itself; return the
-    model.
+    """Train like CHOCO, except that neighbours are sent the largest elements of the model itself; return the model,
+    (d,).
     """
     graph = neighbours(s.topology, comm.size, s.edges)
     share, others = mixing(graph)[comm.rank], graph[comm.rank]
@@ -48,7 +48,9 @@ def send_the_largest(comm, task, s):
 
 
 def gossip(run, sent, consensus, steps=100):
-    """Return the mean squared distance of eight workers from their mean, at their random start and after each step."""
+    """Return a list of the mean squared distance of eight workers from their mean: at their random start, then after
+    each step.
+    """
     starts = np.random.default_rng([run.seed, 8]).standard_normal((8, 50))
     worker = {WHOLE: dpsgd.worker, LARGEST: send_the_largest, DIFFERENCE: choco.worker}[sent]
     values = {"algorithm": "dpsgd"} if sent == WHOLE else {"algorithm": "choco", "consensus": consensus}

@@ -14,8 +14,8 @@ BOWL = {
 
 
 def step_time(run, method, late, **values):
-    """Return the time per step of eight workers that take an outer step every four steps, relative to one undisturbed
-    worker.
+    """Return the time per step of eight workers that take an outer step every four steps, as a multiple of that of one
+    undisturbed worker.
     """
     steps = {"algorithm": method, "workers": 8, "steps": 384, "period": 4, "update": "sgd"}
     done = run(**steps, **late, **values, **BOWL).summary["seconds"] / 384

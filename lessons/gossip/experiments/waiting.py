@@ -182,7 +182,7 @@ def one_slow_worker(run):
 
 
 def count_batches(done, until):
-    """Return how many mini-batches each worker has finished at second `until`."""
+    """Return how many mini-batches each worker has finished by the time `until`, in s, (workers,)."""
     return np.bincount(done.losses["rank"][done.losses["seconds"] <= until], minlength=8)
 
 
@@ -237,7 +237,7 @@ def a_lost_worker(run):
 
 
 def run_with_loss(run, method):
-    """Return a run of a method on digits, and the same run with worker 2 lost after a third of the time."""
+    """Run a method on digits without a failure, then with worker 2 lost after a third of the time. Return both Runs."""
     small = {"hidden": "32", "batch": 16, "workers": 8, "steps": 100, "learning_rate": 0.2, "evaluations": 100}
     whole = run(**small, **method)
     return whole, run(crash=f"2:{whole.summary['seconds'] / 3:.9f}", **small, **method)
