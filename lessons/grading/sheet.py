@@ -20,7 +20,9 @@ STEPS = ("concept", "principle", "almost the line")
 
 @dataclass(frozen=True)
 class Target:
-    """A limit that a solution must meet: its name, the number in the file (`most`), and what it counts (`of`)."""
+    """A limit that a solution must meet: its name, its value as written in the file (`most`), and what it counts
+    (`of`).
+    """
 
     name: str
     most: str

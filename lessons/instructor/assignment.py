@@ -1,10 +1,11 @@
-"""An assignment: the runs of a lab as data, i.e. settings, one or two of them varied, and the quantities to note down.
+"""An assignment: the runs of a lab as data, i.e. the settings, the one or two that vary, and the quantities to write
+down.
 
     SELDOM = Assignment(
         {"algorithm": "model_averaging", "workers": 8, "steps": 256, "learning_rate": 0.2},
         turn={"period": (1, 4, 16, 64, 256)},
         note=("seconds", "held_out_loss"),
-        claims={"one meeting takes less than a tenth of the time": lambda rows: ...},
+        claims={"averaging every 256 steps takes less than a tenth of the time": lambda rows: ...},
     )
 
 Links, the settings that a sheet prints and the table of expected results all come from these values, so they cannot
@@ -31,10 +32,11 @@ STOP = "~"  # between the stops of a sweep in a link
 
 @dataclass(frozen=True)
 class Assignment:
-    """`settings` of an experiment by flat name, `turn` with the values of varied settings, and quantities to `note`.
+    """An assignment of a lab: an experiment's `settings` by name, the settings to vary with their values (`turn`), the
+    quantities to write down (`note`), and claims about their table.
 
     "learns" is noted as 1 where the held-out loss falls below LEARNS. `paired`: the first values are combined, then the
-    second ones, and so on; otherwise every value with every other.
+    second ones, and so on; otherwise every value is combined with every other.
     """
 
     settings: Mapping[str, Any]
@@ -54,7 +56,7 @@ class Assignment:
         return Experiment.of({**self.settings, **first, **turned})
 
     def link(self, **turned: Any) -> str:
-        """Return the query that opens the workbench with all widgets set."""
+        """Return the query that opens the workbench with the settings of this experiment."""
         return self.experiment(**turned).query()
 
     def sweep(self, **turned: Any) -> str:
@@ -64,7 +66,9 @@ class Assignment:
         return f"{self.link(**turned)}&{urlencode({'sweep': axis, 'stops': stops}, safe=STOP)}"
 
     def rows(self, run: Seeded) -> Rows:
-        """Return a row for each combination: the values of varied settings, then the quantities to note."""
+        """Run all combinations with `run` and return a row for each: the values of varied settings, then the quantities
+        to note.
+        """
         rows = []
         for turned in self.stops():
             done = run(**self.settings, **turned)

@@ -51,7 +51,9 @@ def otter(report: GradingReport) -> dict[str, Any]:
 
 
 def classroom(report: GradingReport) -> dict[str, Any]:
-    """Return one runner's result, which GitHub Classroom's autograding-grading-reporter@v1 reads as JSON in base64."""
+    """Return one runner's result for GitHub Classroom's autograding-grading-reporter@v1, which reads it as JSON in
+    base64.
+    """
     tests = [
         {
             "name": mark.name, "status": "pass" if mark.earned else "fail", "score": mark.earned, "line_no": 0,

@@ -87,7 +87,7 @@ def collect(place: Path, chapter: str) -> list[HandIn]:
 
 
 def _named(students: list[tuple[str, str]]) -> list[str]:
-    """Return a display name for each student, numbered if several share one."""
+    """Return a name to display for each student; names that several share are numbered."""
     same, names = Counter(name for name, _ in students), []
     for name, number in students:
         shown = first = harmless.line(f"{name} ({number})" if number and same[name] > 1 else name)
@@ -133,7 +133,7 @@ def from_work(name: str, file: str, content: bytes, chapter: str) -> HandIn:
 
 
 def of_work(path: PurePath) -> bool:
-    """Return whether a file is named like a hand-in from My work."""
+    """Return whether a file's name is that of a file saved from My work."""
     return bool(WORK.search(path.name))
 
 

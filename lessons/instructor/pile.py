@@ -28,7 +28,7 @@ LAST = ("lost", "error", "seconds", "hash", "seed")
 
 
 def heads(points: Sequence[str]) -> list[str]:
-    """Return the columns of the CSV file for these marks."""
+    """Return the columns of the CSV file, with one for each of these marks."""
     return [*FIRST, *points, *LAST]
 
 
@@ -125,7 +125,7 @@ def _write(to: Path, rows: list[dict[str, Any]], points: dict[str, int]) -> None
 
 
 def _reports(chapter: str, hand_ins: Sequence[HandIn], seed: int) -> Iterator[tuple[HandIn, dict[str, Any]]]:
-    """Yield each hand-in with its report as soon as it is graded, with one process per core."""
+    """Grade the hand-ins in parallel, one process per core, and yield each with its report as soon as it is graded."""
     context = multiprocessing.get_context(METHOD)
     if METHOD == "forkserver":
         context.set_forkserver_preload(["lessons.grading.grader", f"lessons.{chapter}.check"])
@@ -136,7 +136,7 @@ def _reports(chapter: str, hand_ins: Sequence[HandIn], seed: int) -> Iterator[tu
 
 
 def _report(context, chapter: str, one: HandIn, seed: int) -> dict[str, Any]:
-    """Return the report on one hand-in, from a separate process, so that a crash does not affect the others."""
+    """Grade one hand-in in a separate process, so that a crash does not affect the others, and return the report."""
     if one.trouble:
         return {"error": one.trouble}
     ours, theirs = context.Pipe(duplex=False)
@@ -157,7 +157,9 @@ def _report(context, chapter: str, one: HandIn, seed: int) -> dict[str, Any]:
 
 
 def _grade(to, chapter: str, source: str, name: str, seed: int) -> None:
-    """Send the report on `source`. An error in the grader itself is reported, and affects only this row."""
+    """Grade `source` and send the report to the pipe `to`. An error in the grader itself is reported, and affects only
+    this row.
+    """
     import lessons
     from lessons.grading import grader
 

@@ -47,7 +47,7 @@ def sheet(chapter: Chapter, base: str = APP) -> str:
 
 
 def handout(chapter: Chapter, base: str = APP) -> str:
-    """Return the students' sheet: no hints, no results, empty tables to fill in."""
+    """Return the students' sheet, in Markdown, without hints and results, and with empty tables to fill in."""
     return _filled(PRIVATE.sub("", chapter.lab()), chapter, base, None)
 
 
@@ -66,7 +66,7 @@ def expected_results(chapter: Chapter) -> golden.Golden:
 
 
 def record(chapter: Chapter, log=lambda _: None) -> golden.Golden:
-    """Run all assignments of the chapter with all seeds, and return the results."""
+    """Run all assignments of the chapter with all seeds, and return the results as a Golden."""
     done = {}
     for name, one in assignments(chapter.name).items():
         log(name)
@@ -107,7 +107,9 @@ def _number(mark: str, chapter: str, known: golden.Golden) -> str:
 
 
 def settings(one: Assignment, base: str) -> str:
-    """Return the settings in words, and links to the workbench with these settings or with the sweep filled in."""
+    """Return, as Markdown, the settings in words and links that open the workbench with them, or with a sweep over the
+    varied setting.
+    """
     first = {"algorithm": one.settings["algorithm"], **one.settings}
     said = [f"*{name}* `{_plain(given)}`" for name, given in first.items()]
     said += [f"*{axis}* " + " or ".join(f"`{_plain(v)}`" for v in stops) for axis, stops in one.turn.items()]

@@ -29,7 +29,9 @@ def same_rate(run, batch: str) -> str:
 
 
 def knee(run, batch: int, rate: str) -> str:
-    """Return how the error of a batch, at k times the rate or at the same rate, compares with the small batch's."""
+    """Return how the held-out error of a batch, at k times the rate or at the same rate, compares with the small
+    batch's: "alike", "worse" or "lost".
+    """
     base_batch = 16 if "linear" in rate else batch
     small = experiments.train_at_scaled_rate(run, 16, base_batch=16)[0]
     more = experiments.train_at_scaled_rate(run, batch, base_batch=base_batch)[0] - small
@@ -49,7 +51,7 @@ def start(run) -> str:
 
 
 def rule(run, batch: int) -> str:
-    """Return the rule under which the final training loss is lower."""
+    """Return the rule with the lower final training loss: "linear" or "root"."""
     losses = {
         key: experiments.train_at_scaled_rate(run, batch, base_batch=experiments.base_batch(kind, batch))[1]
         for key, kind in (("linear", "k times"), ("root", "root of k"))
@@ -58,12 +60,12 @@ def rule(run, batch: int) -> str:
 
 
 def gain(run, critical: int, batch: int) -> float:
-    """Return what the best step of a batch gains, as a percentage of the most any step can gain."""
+    """Return the gain of a batch's best step, as a percentage of the most that any step can gain."""
     return 100 / (1 + critical / batch)
 
 
 def fewer(run, critical: int, batch: int) -> float:
-    """Return how many steps a batch needs, relative to a batch that is four times as large."""
+    """Return how many times as many steps a batch needs as a batch that is four times as large."""
     return (1 + critical / batch) / (1 + critical / (4 * batch))
 
 
@@ -75,8 +77,8 @@ def updates(run, milestones: str) -> float:
 
 
 def rescaled(run, factor: int, rule: str) -> float:
-    """Return the length of the first step if `factor` multiplies the weights and divides their gradient, relative to
-    the length without it.
+    """Return the length of the first step if the weights are multiplied by `factor` and their gradient is divided by
+    it, as a multiple of the length without that.
     """
     w, g = np.random.default_rng(0).normal(size=(2, 100))
     step = FIRST_STEPS[rule]

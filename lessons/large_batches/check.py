@@ -75,7 +75,7 @@ class UpdateRules:
         return self.settings[name]
 
     def rate(self, t: int, k: int) -> float:
-        """Return the rate of update t, made of k mini-batches."""
+        """Return the rate of update t, counted from 0 and made of k mini-batches."""
         base = self.learning_rate
         if t < self.warm_up:
             return base + (k * base - base) * t / self.warm_up
@@ -95,7 +95,7 @@ class LargeBatchProbe(AccumulatedUpdates):
         return seen, self.task(comm, task), self.rules.settings
 
     def wrong(self, full: int) -> str:
-        """Return what is wrong with the first incorrect full update; "" if all are right."""
+        """Return a message about the first full update that is wrong; "" if all are right."""
         return self.count_error(full) or next(filter(None, map(self._wrong, range(full))), "")
 
     def factor_error(self, full: int) -> str:
@@ -117,11 +117,11 @@ class LargeBatchProbe(AccumulatedUpdates):
         return told + (f"; did you forget to divide their sum by {divisor}?" if divisor else "")
 
     def rate_error(self, full: int) -> str:
-        """Return which full update has the wrong rate; "" if none has."""
+        """Return a message about the first full update with a wrong rate; "" if there is none."""
         return next(filter(None, map(self._misrated, range(full))), "")
 
     def last_update_error(self, full: int) -> str:
-        """Return what is wrong with the last update, of a partial batch; "" if nothing is."""
+        """Return a message about the last update, made of a partial batch, if it is wrong; else ""."""
         return self.leftover_error(full) or self._wrong(full) or self._misrated(full)
 
     def _step(self, t: int) -> tuple[float, float]:

@@ -106,7 +106,8 @@ def two_ways_to_scale(run):
     look=Look("images", ("distance",), "over", log="x", title="distance from one worker's model, percent of its path"),
 )
 def parts_of_a_batch(run):
-    """Digits, two batch norms, ten steps of 32 images that 2 to 32 workers share, `images` for each.
+    """Digits, a model with two batch norms, ten steps of 32 images that 2 to 32 workers share; each has `images` of
+    them.
 
     A batch norm normalises over a worker's own images, or over those of all workers. The table also shows the
     milliseconds of a step, on 10 GbE.
@@ -176,7 +177,8 @@ def two_rules(run):
     look=Look("batch", ("rate", "gain"), theory=("theory",), log="xy", title="best rate, and what a step gains"),
 )
 def best_step(run):
-    """A bowl of curvature 1 in 400 directions. One step is taken from 1 in each direction; mean of sixteen batches.
+    """A bowl of curvature 1 in 400 directions. One step is taken from the point whose coordinates are all 1; mean of
+    sixteen batches.
 
     The loss after a step is a parabola in the rate. It is measured at rates of 0, 1/2 and 1; these three points
     determine where it is lowest. The noise of a sample is 16 times the squared gradient, so the critical batch is 16.
@@ -346,7 +348,9 @@ def rescaled_steps(run):
 
 
 def _best(run, problem, rule):
-    """Return the best rate and its held-out loss. Try five rates, and more while the best is the lowest or highest."""
+    """Return (best rate, its held-out loss). Five rates are tried, and more while the best is the lowest or the
+    highest.
+    """
     lowest = LOWEST_TRIED[problem][rule]
     losses = {rate: _held_out(run, problem, rule, rate) for rate in (lowest * 2**notch for notch in range(5))}
     while (best := min(losses, key=losses.get)) in (min(losses), max(losses)):
@@ -459,7 +463,7 @@ def warm_up(run):
 
 
 def _of_six(ended):
-    """Return the mean error over runs, and the medians of the error and of the highest mini-batch loss.
+    """Return the mean error over runs, and the medians over runs of the error and of the highest mini-batch loss.
 
     A diverged run dominates a mean, but hardly moves a median.
     """
@@ -586,8 +590,8 @@ def train_at_scaled_rate(run, batch, base_batch):
 
 
 def base_batch(rule, batch):
-    """Return the base batch that makes the rate's factor, batch / base batch, k = batch / 16 or, by the other rule, the
-    square root of k.
+    """Return the base batch with which the rate's factor, batch / base batch, is k = batch / 16 or, by the other rule,
+    the square root of k.
     """
     return 16 if rule == "k times" else round(16 * (batch / 16) ** 0.5)
 

@@ -29,8 +29,8 @@ class Still:
 
 
 def send_the_largest(comm, task, s):
-    """Train like CHOCO, except that neighbours are sent the largest elements of the model itself; return the model,
-    (d,).
+    """Gossip like CHOCO, without gradients, but send neighbours the largest elements of the model itself; return the
+    model, (d,).
     """
     graph = neighbours(s.topology, comm.size, s.edges)
     share, others = mixing(graph)[comm.rank], graph[comm.rank]
