@@ -14,12 +14,12 @@ from theory.planner.step_time import step_time
 
 
 def held(run, billions: int, data: int, tensor: int, pipeline: int) -> float:
-    """Return the gigabytes of weights, gradients and the optimizer's state on a GPU."""
+    """Return the gigabytes of weights, gradients and optimizer state on a GPU."""
     return billions / (tensor * pipeline) * (2 + 4 + 12 / data)
 
 
 def divides(run, way: str) -> str:
-    """Return what takes less than a third of the memory on a GPU if eight share a copy in this way: "states",
+    """Return what takes less than a third of the memory on a GPU once eight GPUs share a copy in this way: "states",
     "activations" or "both".
     """
     layout = {
@@ -38,8 +38,8 @@ def divides(run, way: str) -> str:
 
 
 def across(run, instead: str) -> str:
-    """Return "twice", "similar" or "shorter": a step's time with this layout, compared with that of four replicas, each
-    of four ranks on one node that share matrices.
+    """Return how long a step takes with this layout, compared with four replicas that each share matrices among the
+    four ranks of one node: "twice", "similar" or "shorter".
     """
     data, tensor, stages = {
         "two replicas of eight ranks that share every matrix": (2, 8, 1),
@@ -51,7 +51,7 @@ def across(run, instead: str) -> str:
 
 
 def deeper(run, change: str) -> str:
-    """Return whether the best layout has more or fewer stages after a change."""
+    """Return whether the best layout becomes "deeper" (more stages), "shallower" or stays the "same" after a change."""
     gpu = LARGE.gpu
     changed, gpus = {
         "each GPU has twice the memory": (replace(LARGE, gpu=replace(gpu, memory=2 * gpu.memory)), GPUS),
@@ -76,7 +76,9 @@ def idle(run, gpus: int, tensor: int, stages: int, batch: int) -> float:
 
 
 def wrong(run, change: str) -> str:
-    """Return whether "stages" or "shards" gain on the other if the constants are wrong in this way, or "neither"."""
+    """Return whether "stages" or "shards" become relatively faster if the constants are wrong in this way, or
+    "neither".
+    """
     gpu, constants = LARGE.gpu, FITTED
     if change == "matrix products are a fifth slower than by the constants":
         constants = FITTED._replace(products_h100=0.8 * FITTED.products_h100)
@@ -101,5 +103,7 @@ def interval(run, gpus: int, saving: int) -> float:
 
 
 def too_often(run, times: int) -> float:
-    """Return the cost of checkpoints and repeated work at an interval `times` too short, relative to the best one's."""
+    """Return the time that checkpoints and repeated work cost at an interval `times` times too short, as a multiple of
+    the cost at the best interval.
+    """
     return float(np.mean([times, 1 / times]))

@@ -1,5 +1,5 @@
-"""Judge the planner of this chapter's exercise: each of its layouts is priced by the formulas of `lockstep plan`, and
-compared with the fastest layout of all that the exercise allows.
+"""Judge the planner of this chapter's exercise: each of its layouts is priced with the formulas of `lockstep plan`, and
+compared with the fastest layout that the exercise allows.
 """
 
 import math
@@ -38,7 +38,7 @@ FEW = "judged only when a third of the choices there fit, and keep split matrice
 
 @dataclass(frozen=True)
 class LeagueCase:
-    """A model on a cluster; `kind` says which mark the case counts for."""
+    """A model on a cluster, for which the solution chooses a layout; `kind` says which mark the case counts for."""
 
     kind: str
     setup: Setup
@@ -47,7 +47,9 @@ class LeagueCase:
     between_failures: float  # s, of one GPU
 
     def arguments(self, memory: float = 1.0) -> tuple[dict, dict]:
-        """Return the solution's arguments for GPUs with `memory` times their memory."""
+        """Return (model, cluster), the arguments of the solution, for GPUs with `memory` times the memory that they
+        have.
+        """
         model, gpu = self.setup.model, self.setup.gpu
         share = (FITTED.products_a100, FITTED.products_h100)[gpu.family]
         sizes = ("layers", "width", "heads", "kv_heads", "ffn", "vocabulary", "sequence")
@@ -94,7 +96,7 @@ class LeagueCase:
                     yield at
 
     def refusal(self, at: dict) -> str:
-        """Return what is wrong with a layout, "" if nothing is."""
+        """Return a message about why a layout is not allowed; "" if it is."""
         model, batch = self.setup.model, self.setup.batch
         data, tensor, pipeline = at["data"], at["tensor"], at["pipeline"]
         if data * tensor * pipeline != self.gpus:
@@ -110,7 +112,7 @@ class LeagueCase:
         return ""
 
     def price(self, layouts: list[dict]) -> Found:
-        """Return these layouts with their times and memory."""
+        """Return these layouts with the time of a step and the memory of each."""
         columns = {
             name: np.array([at[name] for at in layouts]) for name in ("data", "tensor", "pipeline", "micro_batch")
         }
@@ -127,7 +129,9 @@ class LeagueCase:
         )
 
     def speed_without(self, name: str) -> float:
-        """Return the speed of the best layout that does without `name`, as a share of our layout's; 0 if none fits."""
+        """Return the speed of the best layout that does without `name`, as a fraction of our best layout's; 0 if none
+        fits.
+        """
         at = self.ours.setup.layout
         others = {
             "tensor": at.tensor == 1, "pipeline": at.pipeline == 1, "shard": at.shard != FULL,
@@ -137,7 +141,7 @@ class LeagueCase:
         return float(times[0] / times[others].min()) if others.any() else 0.0
 
     def lost_time(self, interval: float) -> float:
-        """Return the seconds that checkpoints and repeated work cost for each second that counts."""
+        """Return the seconds that checkpoints and repeated work cost for each second of useful work."""
         lost = float(lost_share(interval, self.saving, self.between_failures / self.gpus))
         return lost / (1 - lost)
 
@@ -174,13 +178,13 @@ NEEDED = 0.93  # of our speed, at most, without it
 
 
 def place_cluster(name: str, gpus: int, per_node: int, gbits: float, batch: int, model) -> Setup:
-    """Return the setup of a model on GPUs whose ports have this many Gbit/s each."""
+    """Return the setup of a model on GPUs whose ports have this many Gbit/s each, before a layout is chosen."""
     gpu = replace(GPUS[name], per_node=per_node, network=gbits / 8 * 1e9 * per_node)
     return Setup(model, batch, gpu, Layout())
 
 
 def league_cases() -> list[LeagueCase]:
-    """Return the three known clusters, with three known models each."""
+    """Return nine cases: each of the three known clusters with each of the three known models."""
     return [
         LeagueCase(kind, place_cluster(*cluster, find_model(model)), cluster[1], 30.0, 2e8)
         for kind, cluster in LEAGUE.items()
@@ -189,7 +193,7 @@ def league_cases() -> list[LeagueCase]:
 
 
 def draw_case(dice: random.Random, kind: str, size: str, needed: str = "") -> LeagueCase:
-    """Draw a case: a model of this size, and a cluster of this kind that has room for it.
+    """Draw a case: a model of this size, and a cluster of this kind on which some layout of it fits.
 
     With `needed`, a plan that does without this technique is clearly slower.
     """
@@ -260,7 +264,9 @@ def check(solution, seed):
 
 
 def _choice(attempt, case: LeagueCase, memory: float = 1.0) -> dict:
-    """Return the solution's layout for this case and GPUs with `memory` times their memory."""
+    """Return the layout that the solution chooses for this case, if GPUs have `memory` times their memory. Raise
+    SolutionError if it is invalid.
+    """
     at = attempt.call("choose", *case.arguments(memory))
     if not isinstance(at, dict) or not at.keys() >= {*NUMBERS, "shard", "recompute", "interval"}:
         raise SolutionError(f"choose returned {str(at)[:60]}; it must be a dict with all seven entries.")

@@ -35,8 +35,8 @@ share matrices split the norms as well. The chapter's *price list* says what all
 
 The planner below always shards all, over all GPUs. That is the best layout in some cases only.
 
-Your choices compete with ours: Llama 3 8B, Llama 2 13B and Llama 3 70B, on one node of eight B200 with slow
-ports, on 64 H100 with a fast network, and on 128 A100 in nodes of four with a slow one. Eleven more pairs of a model
+Your choices compete with ours: Llama 3 8B, Llama 2 13B and Llama 3 70B, on one node of eight B200s with slow
+ports, on 64 H100s with a fast network, and on 128 A100s in nodes of four with a slow one. Eleven more pairs of a model
 and a cluster are drawn when grading begins. Ours prices every layout with the formulas of `lockstep plan`. A call may
 take a second.
 """

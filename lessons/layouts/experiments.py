@@ -24,16 +24,16 @@ SMALL = replace(LARGE, model=find_model("llama-3-8b"))
 
 
 def fastest(found: Found, allowed=True) -> int:
-    """Return the index of the fastest layout that fits with some memory to spare, or of the one that needs least
-    memory if none fits.
+    """Return the index of the fastest layout that fits with some memory to spare; if none fits, that of the one that
+    needs least memory.
     """
     fits = (found.shares <= TIGHT) & allowed
     return int(np.flatnonzero(fits)[found.time.seconds[fits].argmin()] if fits.any() else found.shares.argmin())
 
 
 def variants(setup: Setup, **split: int) -> Found:
-    """Return the layouts with this split: micro-batches of 1 to 8, every way to recompute, and one, two or five stages
-    on a rank.
+    """Return the layouts with this split, with their times and memory: micro-batches of 1 to 8, every way to recompute,
+    and one, two or five stages on a rank.
     """
     pieces = (1, 2, 5) if split.get("pipeline", 1) > 1 else (1,)
     grid = np.array([(b, r, v) for b in (1, 2, 4, 8) for r in (KEEP, LIGHT, WHOLE) for v in pieces]).T
@@ -79,9 +79,9 @@ ALONE: dict[str, dict[str, int]] = {
     look=Look("split", ("GB",), kind="bar", theory=("has",), title="GB on a GPU"),
 )  # fmt: skip
 def one_way_alone(run):
-    """Llama 3 70B on eight nodes of eight H100: 512 sequences of 8,192 tokens in a step. Of each way, the fastest
-    variant that fits or, if none fits, the one that needs least memory. `has`: a GPU's memory. `tokens/s`: of each GPU,
-    if it had the memory. `again`: what is computed again in the backward pass.
+    """Llama 3 70B on eight nodes of eight H100s: 512 sequences of 8,192 tokens in a step. Each row is the fastest
+    variant of a way that fits or, if none fits, the one that needs least memory. `has`: a GPU's memory. `tokens/s`: of
+    each GPU, if it had the memory. `again`: what is computed again in the backward pass.
 
     Where matrices, stages or sequences are split, the groups of GPUs that share a copy are replicas.
     """
@@ -234,7 +234,9 @@ SHAPES = [(16 // (t * s), t, s) for t in (1, 2, 4, 8) for s in (1, 2, 4, 8) if t
 
 
 def cut_step(run, data: int, tensor: int, stages: int):
-    """Return the Run of a step of sixteen ranks. If there are stages, a micro-batch has two samples."""
+    """Return the Run of a step of sixteen ranks with this layout. If there is more than one stage, a micro-batch has
+    two samples.
+    """
     batch = SAMPLES // data
     return run(**CLUSTER, tensor=tensor, stages=stages, batch=batch, chunks=batch // 2 if stages > 1 else 1)
 
@@ -301,8 +303,8 @@ GIGABYTES = 40, 80, 160, 320
     look=Look("stages", ("tokens/s",), "memory", log="x", title="tokens per second on each GPU"),
 )
 def how_deep(run):
-    """Llama 3 70B on 64 H100s with more or less `memory`, in GB; 512 sequences of 8,192 tokens in a step. For
-    each number of stages, the fastest layout that fits. One stage: no pipeline.
+    """Llama 3 70B on 64 H100s with more or less `memory`, in GB; 512 sequences of 8,192 tokens in a step. Each row is
+    the fastest layout that fits with this number of stages. One stage: no pipeline.
     """
     for memory in GIGABYTES:
         gpu = replace(LARGE.gpu, memory=memory * 1.0625e9)  # an H100 of 80 GB lets programs use 85e9 bytes
@@ -315,12 +317,12 @@ def how_deep(run):
 
 
 def best_depth(rows, memory):
-    """Return the number of stages of the fastest layout."""
+    """Return the number of stages of the fastest layout with this much memory."""
     return max((row for row in rows if row["memory"] == memory), key=lambda row: row["tokens/s"])["stages"]
 
 
 def without_pipeline(rows, memory):
-    """Return the speed of the best layout without a pipeline as a share of that of the best one."""
+    """Return the speed of the best layout without a pipeline, as a fraction of that of the best layout."""
     return value(rows, "tokens/s", memory=memory, stages=1) / max(column(rows, "tokens/s", memory=memory))
 
 
@@ -481,9 +483,9 @@ def draw_constants(dice: np.random.Generator) -> Constants:
     look=Look("layout", ("behind", "moves"), kind="bar", title="% of a step's time"),
 )
 def other_constants(run):
-    """Llama 3 70B on 64 H100. The planner lists the layouts that fit, the fastest first. Then 40 sets of constants are
-    drawn, each constant around its fitted value, with the error of the fit. `behind`: how much longer a layout takes
-    than the best for the drawn constants, mean. `moves`: the standard deviation of its time.
+    """Llama 3 70B on 64 H100s. The planner lists the layouts that fit, the fastest first. Then 40 sets of constants are
+    drawn, each constant around its fitted value, with the standard error of the fit. `behind`: how much longer a layout
+    takes than the best one for the drawn constants, on average. `moves`: the standard deviation of its time.
     """
     found = search(LARGE, GPUS)
     found = found.take(found.shares <= TIGHT)

@@ -67,7 +67,7 @@ def seconds(at, model, cluster):
 
 
 def shapes(model, t):
-    """Return the columns and the inner size of each matrix product of a layer."""
+    """Return (columns, inner size) of each matrix product of a layer, split among `t` ranks."""
     h, f = model["width"], model["ffn"] / t
     return [((h + 2 * model["keys"]) / t, h), (h, h / t), (f, h), (f, h), (h, f)]
 
@@ -78,7 +78,7 @@ def product(rows, columns, inner, cluster):
 
 
 def collective(nbytes, at, cluster):
-    """Return the seconds in which the replicas gather, or reduce-scatter, this many bytes."""
+    """Return the seconds in which the replicas all-gather, or reduce-scatter, this many bytes."""
     d, near = at["data"], max(1, cluster["per_node"] // at["tensor"])
     if d <= near:
         return (d - 1) / d * nbytes / cluster["link"]

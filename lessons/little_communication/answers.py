@@ -12,18 +12,22 @@ from tracing import COMPUTE
 
 
 def training(run, period: int, meeting: int) -> float:
-    """Return the percentage of the time that workers train, with one-second steps."""
+    """Return the percentage of the time for which workers train, if a step takes one second and an exchange after every
+    `period` steps takes `meeting` seconds.
+    """
     return 100 * period / (period + meeting)
 
 
 def how_much(run, momentum: float) -> str:
-    """Return how DiLoCo's loss with this outer momentum compares with that of plain averaging on digits."""
+    """Return how DiLoCo's loss on digits with this outer momentum compares with that of plain averaging: "lower",
+    "level" or "higher".
+    """
     part = loss_of(outer(run, momentum)) / loss_of(outer(run, 0.0))
     return "lower" if part < 2 / 3 else "level" if part < 4 / 3 else "higher"
 
 
 def farthest(run, length: int) -> str:
-    """Return which outer momentum gets farthest down a valley of this length."""
+    """Return which outer momentum gets farthest down a valley of this length: none ("average"), "some" or "much"."""
     progress = {momentum: down_a_valley(run, length, momentum) for momentum in (0.0, 0.6, 0.9)}
     return {0.0: "average", 0.6: "some", 0.9: "much"}[max(progress, key=progress.get)]
 
@@ -34,13 +38,13 @@ def least_overlap(run, seconds: int, fragments: int) -> float:
 
 
 def images(run, speeds: str) -> float:
-    """Return how many images workers of these speeds process without a barrier, relative to the number with one."""
+    """Return how many times as many images workers of these speeds process without a barrier as with one."""
     each = [float(one) for one in speeds.replace(" and ", ", ").split(", ")]
     return sum(max(each) / one for one in each) / len(each)
 
 
 def crash(run, method: str) -> str:
-    """Return what a crash at a third of the time does to the training of the others."""
+    """Return whether the other workers continue training or stop after a crash at a third of the time."""
     algorithm, rank = {
         "DiLoCo": ("diloco", 2),
         "a server without a barrier; it is a worker that crashes": ("async_diloco", 2),
@@ -53,7 +57,7 @@ def crash(run, method: str) -> str:
 
 
 def quorum(run, needed: int, away: int) -> str:
-    """Return whether the others continue or wait while `away` of four machines are down."""
+    """Return whether the other machines continue or wait while `away` of four are down."""
     crash = ",".join(f"{rank}:20-40" for rank in range(2, 2 + away))
     values = {"seconds": 60, "steps": 1000, "period": 8, "workers": 4, "learning_rate": 0.01, "network": "ideal"}
     done = run(algorithm="decoupled_diloco", quorum=needed, crash=crash, **MODEL, **values)
@@ -68,10 +72,12 @@ def missed(run, every: int, steps: int) -> float:
 
 
 def pairs(run, places: int) -> float:
-    """Return how long a sum around a ring takes, relative to an exchange in pairs."""
+    """Return how many times as long a sum around a ring takes as an exchange in pairs."""
     return exchange_seconds(run, "sum of all", places) / exchange_seconds(run, "in pairs", places)
 
 
 def dragged(run, workers: int, strength: int) -> float:
-    """Return how far two liars pull the mean of gradients, in units of the honest mean's length."""
+    """Return how far two liars among `workers` pull the mean of gradients, as a multiple of the honest mean's
+    length.
+    """
     return 2 / workers * (1 + strength)

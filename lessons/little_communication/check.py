@@ -63,7 +63,9 @@ def check(solution, seed):
 
 
 def _line(values, turn):
-    """Return settings of a device and a network with which sending one part takes about half as long as a turn."""
+    """Return settings of a device and a network with which sending one part takes about half as long as the part's
+    turn.
+    """
     step = run_now(**{**values, "device": f"{SPEED:g}:1e15:0", "steps": 10}).summary["seconds"] / 10
     part = 8 * values["dimension"] / values["fragments"]
     return {"device": f"{SPEED:g}:1e15:0", "network": f"0:{2 * part / (step * turn / 2):g}:0"}
@@ -97,11 +99,13 @@ class RunPair:
             raise SolutionError(self._done.error or "no rank has reported a model; rank 0 must call task.report(x).")
 
     def ratio(self, quantity):
-        """Return a quantity of the solution's run divided by that of the textbook's."""
+        """Return quantity(solution's run) divided by quantity(textbook's run)."""
         return quantity(self._done) / quantity(self._textbook)
 
     def equal(self, reports):
-        """Return whether the first `reports` models, or all if it is None, are equal, and how far they are apart."""
+        """Return (whether the first `reports` models are equal, a message on how far apart they are); all models if
+        `reports` is None.
+        """
         right, made = (some[:reports] for some in self._reported)
         if len(made) != len(right):
             return False, f"rank 0 reported {len(made)} models; the textbook's rank 0 reported {len(right)}"

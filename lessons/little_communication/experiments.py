@@ -48,13 +48,13 @@ def across(done):
     "What share of their time do two data centres spend training?",
     source="Douillard et al., 2023",
     claims={
-        "if the line takes a second per model, meeting in every step leaves under half of the time to train": (
+        "if the line takes a second per model, averaging in every step leaves under half of the time to train": (
             lambda rows: value(rows, "training", line=1.0, meet="every step") < 0.5
         ),
-        "if the line takes a second per model, meeting every 64 steps leaves over 95 % of the time to train": (
+        "if the line takes a second per model, averaging every 64 steps leaves over 95 % of the time to train": (
             lambda rows: value(rows, "training", line=1.0, meet="every 64 steps") > 0.95
         ),
-        "on a line ten times as slow, even rare meetings cost over a fifth of the time": lambda rows: (
+        "on a line ten times as slow, even averaging every 64 steps costs over a fifth of the time": lambda rows: (
             value(rows, "training", line=10.0, meet="every 64 steps") < 0.8
         ),
     },
@@ -96,7 +96,8 @@ def busy(run):
     look=Look("momentum", ("loss", "training loss"), title="loss"),
 )
 def how_much_momentum(run):
-    """Digits, eight workers, Adam inside, eight meetings of 32 steps each, each row at its own best inner rate.
+    """Digits, eight workers with Adam as the inner optimizer, averaged every 32 steps, eight times. Each row is at its
+    own best inner rate.
 
     With a momentum of 0 the outer rate is 1, which is plain averaging; otherwise it is 0.7. The training loss is that
     of the workers during the last 32 steps.
@@ -139,8 +140,8 @@ def outer(run, momentum):
     look=Look("length", ("progress",), "outer", log="xy", title="powers of ten by which the loss fell"),
 )
 def valley(run):
-    """A bowl of 20 coordinates without noise, 4 workers, 40 meetings of ten steps; `length` is the largest curvature
-    over the smallest.
+    """A bowl of 20 coordinates without noise, 4 workers, 40 outer steps, each after ten inner ones. `length` is the
+    largest curvature divided by the smallest.
 
     SGD inside, each at the best of four inner rates up to just below 2, the largest stable one. With momentum the outer
     rate is 0.7; an average is an outer rate of 1 without momentum.
@@ -188,7 +189,7 @@ def travelling(run):
     """Digits, two data centres, a line that carries the model in 4 s, 256 steps of about a second; each row at its own
     best inner rate.
 
-    Two fragments take turns, and each meets every 32 steps. `overlap` is the number of steps for which a fragment
+    Two fragments take turns, and each is averaged every 32 steps. `overlap` is the number of steps for which a fragment
     travels. The grey line is DiLoCo, which sends the whole model every 32 steps and waits for it. Outer momentum 0.5
     for all.
     """
@@ -244,11 +245,11 @@ METHODS = {"DiLoCo": ("diloco", {"outer_momentum": 0.3}), "no barrier": ("async_
     look=Look("cluster", ("loss",), "method", kind="bar", log="y", title="held-out loss after 300 s"),
 )
 def four_speeds(run):
-    """Digits, four workers in four places, 300 s, periods of 16 steps, each at its own best inner rate; the line
-    carries the model in 4 s.
+    """Digits, four workers in four places, 300 s, an exchange every 16 steps, each method at its own best inner rate;
+    the line carries the model in 4 s.
 
     A step takes 0.58, 0.75, 1.51 and 3.33 s or, if the four are alike, equally long, with the same total speed. In the
-    last cluster, the slowest but one crashes for good after 100 s. `images` counts the images whose gradients were
+    last cluster, the second slowest crashes for good after 100 s. `images` counts the images whose gradients were
     computed. DiLoCo takes the number of whole rounds that ends closest to 300 s. With a budget in seconds its workers
     would have to agree in every step whether to stop, so none could run ahead of the slowest.
     """
@@ -261,7 +262,7 @@ def four_speeds(run):
 
 
 def at_speeds(run, cluster, method):
-    """Return the Run of a method on a cluster at its best inner rate."""
+    """Return the Run of a method on a cluster, at the method's best inner rate."""
     (speeds, crashes), (algorithm, more) = CLUSTERS[cluster], METHODS[method]
     first = int(algorithm == "async_diloco")  # rank 0 is the server
     slow = ",".join(f"{rank}:{seconds}" for rank, seconds in enumerate(speeds, first))
@@ -326,7 +327,7 @@ def chaos(run):
 
 
 def in_chaos(run, method):
-    """Return the Run of a method at its best inner rate, with each machine away once."""
+    """Return the Run of a method at its best inner rate, with each machine down once."""
     algorithm, more = CHAOS[method]
     first = int(algorithm != "diloco")  # rank 0 is the server
     slow = ",".join(f"{rank}:{seconds}" for rank, seconds in enumerate(SPEEDS, first))
@@ -437,16 +438,16 @@ LEDGER = {
     "What does each method learn in the same number of steps, and what does it send for that?",
     source="all papers of this chapter",
     claims={
-        "each method that saves traffic sends less than a quarter of what meeting in every step does": lambda rows: all(
-            row["kB"] < value(rows, "kB", method="every step") / 4 for row in rows if row["method"] != "every step"
+        "each method that saves traffic sends less than a quarter of what exchanging in every step does": lambda rows: (
+            all(row["kB"] < value(rows, "kB", method="every step") / 4 for row in rows if row["method"] != "every step")
         ),
-        "methods that send whole models every 16 steps send less than a tenth of what meeting in every step does": (
+        "methods that send whole models every 16 steps send less than a tenth of what exchanging in every step does": (
             lambda rows: all(
                 value(rows, "kB", method=name) < value(rows, "kB", method="every step") / 10
                 for name in ("averages", "DiLoCo", "streaming", "no barrier", "in pairs")
             )
         ),
-        "all methods but the neighbours' plain SGD end at less than twice the loss of meeting in every step": (
+        "all methods but the neighbours' plain SGD end at less than twice the loss of exchanging in every step": (
             lambda rows: all(
                 ratio(rows, "loss", method=(row["method"], "every step")) < 2
                 for row in rows

@@ -13,10 +13,10 @@ MEET_SELDOM = Assignment(
     turn={"period": (1, 4, 16, 64)},
     note=("seconds", "bytes", "held_out_loss"),
     claims={
-        "meeting every 64 steps takes less than a fifth of the time of meeting in every step": lambda rows: (
+        "averaging every 64 steps takes less than a fifth of the time of averaging in every step": lambda rows: (
             ratio(rows, "seconds", period=(64, 1)) < 1 / 5
         ),
-        "meeting every 64 steps sends a sixty-fourth of the bytes of meeting in every step": lambda rows: (
+        "averaging every 64 steps sends a sixty-fourth of the bytes of averaging in every step": lambda rows: (
             abs(ratio(rows, "bytes", period=(1, 64)) - 64) < 0.1
         ),
     },
