@@ -1,4 +1,5 @@
-"""One archive with everything that Python needs in a browser, as scripts: a page opened from disk cannot fetch files.
+"""Pack everything that Python needs in a browser into one archive, written as scripts: a page opened from disk cannot
+fetch files.
 
 If a Python 3.12 is available, the archive contains bytecode. It replaces the sources of the library and of NumPy.
 Lockstep's sources stay, since catalogues read docstrings and checks read start files.
@@ -37,7 +38,8 @@ PART = 750_000  # bytes of the archive in a script: a page reads one without a p
 
 
 def files(pyodide: dict[str, bytes], python: str | None, root: Path = ROOT) -> dict[str, bytes]:
-    """Return all files of the archive by path: Pyodide's by name, and below python/ those that it imports as modules.
+    """Return all files of the archive by path: Pyodide's by name and, below python/, the modules that Pyodide
+    imports.
 
     `python` is a Python 3.12, which compiles the modules, or None.
     """
@@ -56,14 +58,14 @@ def files(pyodide: dict[str, bytes], python: str | None, root: Path = ROOT) -> d
 
 
 def _unpacked(archive: bytes, unused: tuple[str, ...]) -> dict[str, bytes]:
-    """Return the modules of a zip file by path, without those that begin with one of `unused`."""
+    """Return the modules of a zip file by path, without those whose path begins with one of `unused`."""
     with zipfile.ZipFile(io.BytesIO(archive)) as packed:
         names = [name for name in packed.namelist() if name.endswith((".py", ".so"))]
         return {name: packed.read(name) for name in names if not name.startswith(unused)}
 
 
 def _zipped(content: dict[str, bytes]) -> bytes:
-    """Return an uncompressed zip file: the archive is compressed as a whole."""
+    """Return these files as an uncompressed zip file; the archive is compressed as a whole."""
     with io.BytesIO() as made:
         with zipfile.ZipFile(made, "w") as packed:
             for name, data in content.items():
@@ -115,7 +117,7 @@ def _is_needed(path: Path, root: Path) -> bool:
 
 
 def pack(content: dict[str, bytes], level: int = 9) -> bytes:
-    """Return the archive of these files."""
+    """Return the archive of these files, compressed."""
     index, at = {}, 0
     for name, data in content.items():
         index[name] = [at, at + len(data)]

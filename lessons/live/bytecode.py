@@ -31,7 +31,7 @@ def _magic(python: str) -> bytes:
 
 
 def compile_all(sources: dict[str, bytes], python: str) -> dict[str, bytes]:
-    """Return the bytecode of each source, compiled by `python`, by path. Tracebacks show the paths in `sources`."""
+    """Return {path: bytecode} of the sources, compiled by `python`. Tracebacks show the paths in `sources`."""
     given = marshal.dumps(sources, VERSION)
     done = subprocess.run([python, "-I", "-W", "ignore", __file__], input=given, capture_output=True, check=True)
     return marshal.loads(done.stdout)

@@ -30,7 +30,7 @@ class Field(NamedTuple):
 
 
 def fields(experiment: Experiment, names: tuple[str, ...]) -> list[Field]:
-    """Return a field for each setting in `names`, all of which are in force."""
+    """Return a form field for each setting in `names`, each of which must be in force in `experiment`."""
     values = experiment.in_force()
     return [_field(experiment, name, values[name]) for name in names]
 

@@ -17,7 +17,7 @@ TOO_LONG = "A browser would take several minutes to grade this exercise; the com
 
 
 def trial(block: Timeline) -> dict[str, Any]:
-    """Return what the page's script needs to try a timeline."""
+    """Return what the page's script needs to run a timeline's experiment again with other settings."""
     return {**_form(block.experiment, block.tries), "recorded": book_result(block.experiment.query())}
 
 
@@ -54,7 +54,9 @@ def _form(experiment: Experiment, names: tuple[str, ...]) -> dict[str, Any]:
 
 @cache
 def book_result(query: str) -> dict[str, float]:
-    """Return the virtual time and the held-out loss of a run, computed while the book is built."""
+    """Run the experiment of `query` and return its virtual time, in s, and held-out loss. This happens while the book
+    is built.
+    """
     from experiments.execution.run import run
 
     done = run(Experiment.from_query(query))

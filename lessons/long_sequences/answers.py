@@ -12,7 +12,9 @@ from lessons.long_sequences.experiments import (
 
 
 def merged(run, weight: int, value: int) -> float:
-    """Return the output for two keys of score 0 and value 1, merged with one of score log(weight) and this value."""
+    """Return the attention output of two keys of score 0 and value 1, merged with one key of score log(weight) and this
+    value.
+    """
     most, before, total, y = np.log(weight), 0.0, 2.0, 2.0
     shrink = np.exp(before - max(most, before))
     fresh = np.exp(most - max(most, before))
@@ -20,7 +22,7 @@ def merged(run, weight: int, value: int) -> float:
 
 
 def masks(run, mask: str) -> str:
-    """Return which positions, "zigzag", "striped" or "both", give the busiest of eight ranks less than a tenth more
+    """Return the positions ("zigzag", "striped" or "both") that give the busiest of eight ranks less than a tenth more
     work than the mean.
     """
     positions = 4096
@@ -49,7 +51,7 @@ def heads_that_share(words: str) -> int:
 
 
 def change(run, change: str) -> str:
-    """Return whether a forward pass's exposed share of transfer time becomes "less", "more" or stays the "same"."""
+    """Return whether the exposed share of a forward pass's transfer time becomes "less", "more" or stays the "same"."""
     changed = {
         "the model gets twice the width, with twice as many heads": {"width": 64},
         "there are twice as many sequences in a mini-batch": {"batch": 2},

@@ -94,7 +94,9 @@ def _times(one: float, other: float) -> float:
 
 
 def _large(solution, dice: random.Random) -> str:
-    """Return what is wrong where scores are in the thousands and later keys have the larger ones; "" if nothing is."""
+    """Return a message if the solution fails where scores are in the thousands, rising or falling from key to key; ""
+    if it does not.
+    """
     ranks = 3
     with solution.ranks(ranks) as attempts:
         for slope in (1.0, -1.0):
@@ -107,7 +109,9 @@ def _large(solution, dice: random.Random) -> str:
 
 
 def _other_sizes(solution, dice: random.Random) -> str:
-    """Return what is wrong on one rank, or with two positions on each of three ranks; "" if nothing is."""
+    """Return a message if the solution fails on one rank, or with two positions on each of three ranks; "" if it does
+    not.
+    """
     with solution.ranks(3) as attempts:
         for ranks, positions in ((1, 2 * dice.randint(3, 8)), (3, 6)):
             sequence = SharedSequence(ranks, positions, 8, dice.randrange(10**6))
@@ -158,7 +162,7 @@ class SharedSequence:
         self.ended: dict[int, float] = {}
 
     def play(self, plays, attempt=None, beside=None):
-        """Return the Run in which `plays[r]` plays rank r, in the sandbox of `attempt` if given."""
+        """Run the exercise with `plays[r]` as rank r, in the sandbox of `attempt` if given, and return the Run."""
         given = {"positions": self.positions, "width": self.width}
         half = self.positions // (2 * self.ranks)
         hop = 2 * self.width * 2 * half**2 / FLOPS  # s for the scores of a block of the textbook's
@@ -179,7 +183,7 @@ class SharedSequence:
         return run(Experiment.of(values), worker_override=worker)
 
     def error(self) -> str:
-        """Return what is wrong with what was computed or returned; "" if nothing is."""
+        """Return a message about the first thing that is wrong with what was computed or returned; "" if nothing is."""
         if len(self.owner) < self.positions:
             return f"no rank has position {min({*range(self.positions)} - {*self.owner})}"
         for rank, side in sorted(self.sides.items()):
@@ -244,7 +248,9 @@ class SequenceSide:
         return Restricted("comm", rank=self._comm.rank, size=self._comm.size, **parts)
 
     def start(self, positions=None):
-        """Return the queries, keys and values at these positions."""
+        """Return the queries, keys and values at these positions, (positions, width) each, and record that this rank
+        owns them.
+        """
         whole, rank = self._sequence, self._comm.rank
         if not isinstance(positions, np.ndarray) or positions.dtype.kind not in "iu" or positions.ndim != 1:
             raise SolutionError("task.start takes the positions of this rank, an array of whole numbers.")
@@ -272,7 +278,9 @@ class SequenceSide:
         return whole.q[positions], whole.k[positions], whole.v[positions]
 
     def forward(self, queries, keys):
-        """Return the scores of these queries and keys, and charge for them."""
+        """Return the scores of these queries and keys, (queries, keys). Charge the time that they take, and record that
+        they were computed.
+        """
         whole = self._sequence
         rows, columns = self._places("q", queries), self._places("k", keys)
         own = {position: at for at, position in enumerate(self.own.tolist())}
@@ -287,7 +295,9 @@ class SequenceSide:
         return whole.scores(rows, columns)
 
     def _places(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Return the positions whose queries or keys these rows are."""
+        """Return the position of each row of queries or keys, (rows,). Raise SolutionError for a row that `start` did
+        not give.
+        """
         whole, kind = self._sequence, {"q": "queries", "k": "keys"}[name]
         if rows.ndim != 2 or rows.shape[1] != whole.width:
             raise SolutionError(

@@ -149,8 +149,8 @@ RANKS, POSITIONS = 8, 4096
     look=Look("hop", ("busiest",), "positions", kind="bar", title="fraction of a block, on the busiest rank"),
 )
 def busiest_in_each_hop(run):
-    """Eight ranks, 512 positions each, a causal mask. In each hop of the ring a rank has another block, in which it may
-    see some pairs of a query and a key; 1 is all 512 times 512 pairs. `mean`: of all ranks.
+    """Eight ranks, 512 positions each, a causal mask. In each hop of the ring a rank holds a different block, in which
+    it may see some pairs of a query and a key; 1 is all 512 times 512 pairs. `mean`: of all ranks.
     """
     for kind in KINDS:
         places = places_of(kind, RANKS, POSITIONS)
@@ -203,8 +203,8 @@ DRAWS = 100
     look=Look("documents", ("busiest",), "positions", log="x", title="busiest rank, relative to the mean"),
 )
 def documents_in_a_sequence(run):
-    """Eight ranks, 512 positions each, cut into documents at random places. A position sees only its own document. The
-    pairs on the busiest rank, as a multiple of the mean, averaged over 100 draws.
+    """Eight ranks, 512 positions each, cut into documents at random places. A position sees only its own document.
+    `busiest` is the number of pairs on the busiest rank, as a multiple of the mean, averaged over 100 draws.
     """
     dice = np.random.default_rng(run.seed)
     for documents in (1, 2, 4, 16, 64, 256):
@@ -218,7 +218,8 @@ def documents_in_a_sequence(run):
 
 
 def sent_by_a_rank(exchange, ranks, shared):
-    """Return the numbers that a rank sends for one attention, forward and backward, in units of samples T width.
+    """Return how many numbers a rank sends for one attention, forward and backward, as a multiple of samples x T x
+    width.
 
     `shared` query heads share a head of keys and values. In Ulysses, a rank needs at least one head of each.
     """
@@ -287,8 +288,9 @@ WAYS = {
     look=Look("tokens", ("ms",), "way", log="xy", title="milliseconds of a step"),
 )
 def tokens_or_experts(run):
-    """Eight ranks and eight experts, with 4 GB/s to each rank; one expert for each token, and room for all. `tokens`
-    are those of a rank. `hidden`: sums hide behind the backward pass. `kB`: weights and gradients of a rank.
+    """Eight ranks and eight experts, with 4 GB/s to each rank; one expert for each token, and enough capacity that no
+    token is dropped. `tokens` are those of a rank. `hidden`: sums hide behind the backward pass. `kB`: weights and
+    gradients of a rank.
     """
     for tokens in TOKENS:
         for way, settings in WAYS.items():
@@ -328,7 +330,8 @@ TOKENS = 16, 64, 256, 1024
     ),
 )
 def straggler_of_data(run):
-    """Eight ranks with an expert each train the text model for 32 steps; 128 tokens on a rank, and room for all.
+    """Eight ranks, one expert each, train the text model for 32 steps with 128 tokens per rank and enough capacity that
+    no token is dropped.
 
     `busiest`: of a rank's tokens in a step, those that choose the most popular expert, as a multiple of an equal share.
     `fair die`: the same if each token threw a die. `waiting`: the share of the whole run in which ranks wait, percent.
@@ -349,13 +352,17 @@ def straggler_of_data(run):
 
 
 def busiest_by_chance(dice, experts, each, draws=400):
-    """Return the busiest expert's number of tokens over the mean, if `experts * each` tokens each throw a fair die."""
+    """Return the busiest expert's number of tokens, divided by the mean, if each of `experts * each` tokens chooses an
+    expert by a fair die.
+    """
     counts = dice.multinomial(experts * each, [1 / experts] * experts, size=draws)
     return float(counts.max(axis=1).mean() / each)
 
 
 def dropped_by_chance(dice, experts, each, capacity, draws=400):
-    """Return the fraction of tokens that find their expert full, if each throws a fair die."""
+    """Return the fraction of tokens that find their expert full, if tokens choose experts by a fair die and an expert
+    takes `capacity` times an equal share.
+    """
     counts = dice.multinomial(experts * each, [1 / experts] * experts, size=draws)
     return float(np.maximum(counts - np.ceil(capacity * each), 0).sum() / (draws * experts * each))
 

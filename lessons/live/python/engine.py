@@ -1,7 +1,7 @@
 """The engine in the browser, which answers the requests of a page, one after another.
 
-    {"do": "run", "query": settings of a link, ...}             -> facts, a frame of the timeline, one of the loss
-    {"do": "figure", "name": "averaging.one_average", ...}      -> facts, a frame of the figure
+    {"do": "run", "query": settings of a link, ...}             -> results, a frame of the timeline, one of the loss
+    {"do": "figure", "name": "averaging.one_average", ...}      -> a sentence, a frame of the figure
     {"do": "predict", "chapter": name, "question": name, ...}   -> the answer
     {"do": "check", "chapter": name, "source": a solution}      -> the grader's report
 
@@ -25,7 +25,7 @@ PRINTED = 4000  # characters of a solution's output that are shown
 
 
 def answer(request: str) -> list[Any]:
-    """Return the answer to a request from the page."""
+    """Carry out a request from the page and return its answer."""
     asked = json.loads(request)
     try:
         return DO[asked.pop("do")](**asked)
@@ -115,7 +115,9 @@ def _apart(rows: list[dict[str, Any]], recorded: list[dict[str, Any]], column: s
 
 
 def predict(chapter: str, question: str, parameters: dict[str, Any]) -> list[Any]:
-    """Return the answer to a question, computed by the function in the chapter's answers.py under the first seed."""
+    """Compute the answer to a question by the function `question` in the chapter's answers.py, under the first seed,
+    and return it as JSON.
+    """
     from lessons.seeds import Seeded
 
     answers = importlib.import_module(f"lessons.{chapter}.answers")
@@ -152,8 +154,8 @@ def _higher(loss: float, recorded: float) -> str:
 
 
 def check(chapter: str, source: str, seed: int | None = None) -> list[Any]:
-    """Return the report on a solution to a chapter's exercise, for practice: it runs in this process, and memory is not
-    measured.
+    """Grade a solution to a chapter's exercise, for practice, and return the report as JSON. The solution runs in this
+    process, and memory is not measured.
     """
     from lessons.grading.attempt import Solution
     from lessons.grading.grader import judge, refuse_start_file

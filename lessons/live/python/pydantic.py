@@ -226,7 +226,7 @@ def _problem(name: str, value: Any, kind: str, message: str, context: dict) -> d
 
 
 def _converted(kind: Any, value: Any) -> Any:
-    """Return the value as pydantic's lax mode would. Raise Invalid if that is impossible."""
+    """Convert a value to `kind` as pydantic's lax mode does, and return it. Raise Invalid if that is impossible."""
     origin, inside = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
