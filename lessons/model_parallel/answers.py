@@ -30,8 +30,8 @@ MANY = {1: "one", 2: "two", 4: "four", 8: "eight"}
 
 
 def cut(run, ranks: int, where: str) -> str:
-    """Return how the time of a step on this many ranks compares with that on one. Each rank holds some of the layers,
-    or a part of each layer.
+    """Return whether a step takes "less" time on this many ranks than on one, "as long" or "longer". Each rank holds
+    either some of the layers or a part of each layer, as `where` says.
     """
     if where.startswith("It is cut"):
         one, many = (four_steps(run, workers).trace.seconds() for workers in (1, ranks))
@@ -43,12 +43,14 @@ def cut(run, ranks: int, where: str) -> str:
 
 
 def held(run, ranks: int, stage: int) -> float:
-    """Return the bytes per parameter that a rank holds with Adam in single precision."""
+    """Return the bytes per parameter that a rank holds at a stage of ZeRO, with Adam in single precision."""
     return nbytes(1, ranks, stage, RECIPES["float32 Adam"])
 
 
 def machines(run, arithmetic: float, message: float) -> float:
-    """Return the number of machines on which a layer is computed fastest; receiving all inputs takes 2 ms."""
+    """Return the number of machines on which a layer is computed fastest. `arithmetic` is the time on one machine and
+    `message` the time per message, both in ms. Receiving all inputs takes 2 ms.
+    """
     return min(range(1, 100), key=lambda n: arithmetic / n + 2 * (n - 1) / n + message * (n - 1))
 
 
@@ -74,7 +76,7 @@ def split(run, matrices: str, ranks: int) -> float:
 
 
 def node(run, node: int, batch: int) -> str:
-    """Return how many ranks share every matrix in the fastest step, as in `tensor_inside_the_node`."""
+    """Return, as a word, how many ranks split every matrix in the fastest step, as in `tensor_inside_the_node`."""
     return MANY[min(MANY, key=lambda tensor: step_on_nodes(run, node, tensor, batch).trace.seconds())]
 
 
@@ -88,7 +90,9 @@ def weigh(run, batch: int) -> str:
 
 
 def between_nodes(run, millions: int, where: str) -> float:
-    """Return how many million numbers pass between two nodes of four ranks in a step with ring collectives."""
+    """Return how many million numbers pass between two nodes of four ranks in a step with ring collectives, if the
+    model has `millions` million parameters.
+    """
     groups = {"inside each node": 2, "inside each pair": 4, "over all eight": 1}[where[:16].rstrip()]
     kind = {"algorithm": "zero3"} if groups == 1 else {"algorithm": "hsdp", "groups": groups}
     done = run(
@@ -107,7 +111,9 @@ def last_piece(run, ranks: int, pieces: str) -> float:
 
 
 def meeting(run, heads: int, wanted: str) -> str:
-    """Return which exchange sends the least among eight ranks, as in `ways_to_meet`, or which one holds only blocks."""
+    """Return the exchange with the least traffic on eight ranks, as in `ways_to_meet`. If `wanted` begins with "never",
+    return the exchange in which no rank ever holds the keys of the whole sequence.
+    """
     if wanted.startswith("never"):
         return "ring"
     sent = {
@@ -119,7 +125,9 @@ def meeting(run, heads: int, wanted: str) -> str:
 
 
 def popular(run, tokens: int, room: str) -> float:
-    """Return the load of the busiest of eight experts as a multiple of an equal share, if one attracts a quarter."""
+    """Return the load of the busiest of eight experts as a multiple of an equal share, if one expert attracts a quarter
+    of all tokens and takes at most as many as `room` says.
+    """
     wanted = np.array([0.25] + [0.75 / 7] * 7) * 8 * tokens
     most = np.inf if "all" in room else float(room.split("at most ")[1].split()[0]) * tokens
     return float(np.minimum(wanted, most).max() / tokens)

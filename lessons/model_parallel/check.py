@@ -88,7 +88,9 @@ class BlockLedger:
         self.sides: dict[int, BlockSide] = {}
 
     def play(self, plays, attempt=None, beside=None):
-        """Return the Run in which `plays[r]` plays rank r of the block, in the sandbox of `attempt` if given."""
+        """Run the block with `plays[r]` as the worker of rank r, in the sandbox of `attempt` if given. Record each
+        rank's mistakes and return the Run.
+        """
         given, final = {"width": self.width, "units": self.units, "learning_rate": self.rate}, {}
         values = {
             "algorithm": "sync_sgd", "workload": "quadratic", "dimension": 2, "points": 64, "batch": 1, "steps": STEPS,
@@ -149,7 +151,7 @@ class BlockLedger:
         return ""
 
     def at(self, number: int) -> WholeStep:
-        """Return a step as a single rank would take it."""
+        """Return step `number` as a single rank would take it."""
         while len(self.steps) <= number:
             self.steps.append(WholeStep(self.steps[-1].after, self))
         return self.steps[number]
@@ -194,17 +196,21 @@ class BlockSide:
         return Restricted("task", per_epoch=self._task.per_epoch, start=self._start, steps=self._task.steps, **parts)
 
     def now(self) -> np.ndarray:
-        """Return the numbers that this rank should hold."""
+        """Return the weights that this rank should hold now, in double precision."""
         return self._block.at(self.done).w[self.places]
 
     def compare_weights(self, w, did: str) -> None:
-        """Record where w differs from that of the whole block, relative to the change in the last step."""
+        """Compare w with the whole block's weights, relative to their change in the last step, and record a mistake.
+        `did` is what the rank did with w, such as "reported".
+        """
         before = self._block.at(max(0, self.done - 1)).w[self.places]
         size = np.abs(self.now() - before).max(initial=0) if self.done else None
         self.compare("weights", w, self.now(), f"{did} a w", size)
 
     def compare(self, kind: str, found, wanted, what: str, size: float | None = None) -> None:
-        """Record the first value of each kind that differs from the whole block's. `size` is the scale of an error."""
+        """Record the first mistake of each kind: a `found` that differs from `wanted` by more than CLOSE times `size`,
+        which defaults to the largest number in `wanted`. Raise SolutionError if `found` has the wrong type or shape.
+        """
         if not isinstance(found, np.ndarray) or found.shape != wanted.shape or found.dtype.kind != "f":
             shape = f"of shape {found.shape}" if isinstance(found, np.ndarray) else f"that is a {type(found).__name__}"
             raise SolutionError(f"rank {self._comm.rank} {what} {shape}; expected floats of shape {wanted.shape}.")

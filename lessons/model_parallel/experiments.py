@@ -118,7 +118,7 @@ BATCHES = 8, 32, 128, 512, 1024
 
 
 def least(rows, quantity, batch):
-    """Return the number of groups for which a quantity is smallest."""
+    """Return the number of groups for which a quantity is smallest at this batch size."""
     return min((row for row in rows if row["batch of all"] == batch), key=lambda row: row[quantity])["groups"]
 
 
@@ -645,8 +645,8 @@ def late_mean(done, quantity):
     look=Look("balance", ("waiting",), kind="bar", title="percent of the time that ranks wait"),
 )
 def popular_experts(run):
-    """Eight ranks with an expert each train the text model for 60 steps, with room for all tokens. `busiest expert` is
-    the number of its tokens as a multiple of an equal share, over the second half of the run.
+    """Eight ranks with an expert each train the text model for 60 steps, with enough capacity that no token is dropped.
+    `busiest expert` is the number of its tokens as a multiple of an equal share, over the second half of the run.
     """
     for balance in (0, 0.01, 0.1):
         done = run(**MIXTURE, balance=balance, capacity=8)

@@ -24,7 +24,9 @@ def by_layer(run, latency: int, speed: str) -> str:
 
 
 def bucket(run, latency: int) -> str:
-    """Return the fastest of three bucket sizes; `latency` is in microseconds."""
+    """Return what the fastest of three bucket sizes holds: a "layer", "some" layers or "all". `latency` is in
+    microseconds.
+    """
     where = DEEP | {"latency": 1e-6 * latency, "bandwidth": 1e9}
     sizes = {"layer": 0, "some": 150_000, "all": WHOLE}
     took = {name: step(run(**BACKWARD | {"bucket_bytes": nbytes}, **where)) for name, nbytes in sizes.items()}
@@ -32,7 +34,9 @@ def bucket(run, latency: int) -> str:
 
 
 def fifo(run, order: str) -> str:
-    """Return what overlap with the next forward pass adds to overlap with back-propagation."""
+    """Return how much of the step time overlap with the next forward pass saves in addition to overlap with
+    back-propagation: "nothing", "some" or "half".
+    """
     where = DEEP | {"latency": 0.0, "bandwidth": 6e8}
     more = FIFO if order == "as they become ready" else URGENT | {"slice": 1 << 20}
     before, after = (step(run(**how, **where)) for how in (BACKWARD, more))
@@ -45,8 +49,8 @@ def largest(run, delay: int) -> float:
 
 
 def late(run, sum: float, rate: str) -> str:
-    """Return whether training finishes sooner with a delay of one step, at the largest rate it tolerates or far below
-    it.
+    """Return whether training with a delay of one step finishes "sooner", "later" or at the same time ("even"), at the
+    largest rate it tolerates or far below it.
 
     `sum` is the time of the all-reduce divided by that of computing. On the bowl, half the rate takes twice the steps.
     """

@@ -116,7 +116,9 @@ def fastest(p: StepCosts) -> Plan:
 
 
 def draw_cases(dice: random.Random) -> list[BucketCase]:
-    """Return cases with random numbers. Whether latency, bandwidth or one large layer decides a case is fixed."""
+    """Return cases with random sizes and times. Which cases are decided by latency, by bandwidth or by one large layer
+    is fixed.
+    """
 
     def some(layers: int, mean: float, spread: float = 0.2) -> list[float]:
         return [mean * dice.uniform(1 - spread, 1 + spread) for _ in range(layers)]

@@ -78,7 +78,7 @@ def _seconds(rows, bandwidth, bucket):
 
 
 def _gain(rows, bandwidth):
-    """Return the speed-up of sending layer by layer over one message."""
+    """Return the speed-up of sending layer by layer over sending one message."""
     return _seconds(rows, bandwidth, WHOLE) / _seconds(rows, bandwidth, 0)
 
 

@@ -45,7 +45,9 @@ def follows(run, weights: str) -> str:
 
 
 def worst(run, stages: int) -> str:
-    """Return which weights for the two passes give the highest final loss; "level" if all are within 5 %."""
+    """Return which weights for the two passes give the highest final loss: "stash", "none" or "vertical"; "level" if
+    all losses are within 5 %.
+    """
     kinds = {"stash": STASH, "none": NONE, "vertical": VERTICAL}
     losses = {key: loss_after(run, kind, stages) for key, kind in kinds.items()}
     level = max(losses.values()) < 1.05 * min(losses.values())
@@ -53,7 +55,9 @@ def worst(run, stages: int) -> str:
 
 
 def first(run, rates: str) -> str:
-    """Return which method reaches the loss in less time, each at the best of a few rates and momenta."""
+    """Return the method that reaches the loss in less time, "pipedream" or "gpipe": each at the best of a few rates and
+    momenta, or both at the same small rate if `rates` says so.
+    """
     tried = {
         "pipedream": ("stash", ((0.02, 0.0), (0.04, 0.0), (0.08, 0.0), (0.16, 0.0))),
         "gpipe": ("GPipe", ((0.016, 0.9), (0.032, 0.9), (0.064, 0.9))),
@@ -66,14 +70,18 @@ def first(run, rates: str) -> str:
 
 
 def period(run, seconds: str) -> float:
-    """Return the seconds between mini-batches in a full pipeline with these stage times, a third of them forward."""
+    """Return the seconds between mini-batches in a full pipeline with these stage times. The forward pass takes a third
+    of each.
+    """
     times = [float(word) for word in seconds.split(", ")]
     costs = {(kind, stage): part * time / 3 for stage, time in enumerate(times) for kind, part in COSTS.items()}
     return _period(lambda count: schedules.lists("pipedream", len(times), count), costs)
 
 
 def plan(run, bandwidth: int, layers: str) -> str:
-    """Return how PipeDream's partitioner distributes a model of two layers over three workers."""
+    """Return the name of the partition, such as "2-1", that PipeDream's partitioner chooses for a model of two layers
+    on three workers.
+    """
     profile = SMALL_VGG if layers.startswith("its first layer takes 8 s") else SMALL_VGG_REVERSED
     return partition(profile, [(3, bandwidth)]).name
 

@@ -168,7 +168,9 @@ class ObservedLayers:
         self.task.report(w, self.stage.where)
 
     def _sent(self, kind, stage, batch, given):
-        """Return `given` if that stage computed it for this mini-batch and sent it here; else raise SolutionError."""
+        """Return `given`, and remove it from the messages that have arrived. Raise SolutionError if that stage did not
+        compute it for this mini-batch, or if it has not arrived here.
+        """
         sent = self.seen.crossed.get((kind, stage, batch))
         if sent is None or not np.array_equal(given, sent):
             passes = "forward" if kind == "F" else "backward"

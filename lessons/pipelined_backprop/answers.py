@@ -24,7 +24,9 @@ def kept(run, stages: int, stage: int) -> float:
 
 
 def deeper(run, stages: int, rates: str) -> str:
-    """Return the final loss with that many stages, relative to one stage."""
+    """Return how the final loss with that many stages compares with that of one stage: "lower", "alike", "higher" or
+    "far", which is five times as high or more.
+    """
     small = rates.startswith("Both")
     one, many = (experiments.loss_in_slots(run, n, 0.0016 if small else AT_BEST[n]) for n in (1, stages))
     ratio = many / one
@@ -46,7 +48,9 @@ def follows(run, stages: int, reads: str) -> str:
 
 
 def other(run, order: str) -> str:
-    """Return the weights at which an update is the gradient of the loss, for other orders on four stages."""
+    """Return the weights at which an update is the gradient of the loss, as `_gradient_of` names them, for other orders
+    on four stages.
+    """
     how = {"hops": 0} if order.startswith("Each") else {"hops": 1, "stash": "went forward on" in order}
     return _gradient_of(experiments.distances(run, 4, 10, **how))
 
@@ -57,12 +61,14 @@ def _gradient_of(distances: list[float]) -> str:
 
 
 def divided(run, stages: int, stage: int) -> float:
-    """Return the rate of the last stage, at first, as a multiple of the rate of `stage`."""
+    """Return PipeMare's initial learning rate of the last stage as a multiple of that of `stage`."""
     return _delay(pipemare, stages, stage) / _delay(pipemare, stages, stages - 1)
 
 
 def striped(run, machines: int, units: int, top: str) -> float:
-    """Return the speed-up over one machine, for eight equal layers and a last one that is `units` times as large."""
+    """Return the speed-up over one machine, for eight equal layers and a last one that is `units` times as large. The
+    last layer is split into half as many stripes as machines if `top` says so.
+    """
     return speed_up([1] * 8 + [units], machines, machines // 2 if "stripes" in top else 1)
 
 

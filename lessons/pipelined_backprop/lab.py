@@ -56,5 +56,5 @@ DIVIDED = Assignment(
 
 
 def _least(rows, rescale):
-    """Return the row with the lowest loss."""
+    """Return the row with the lowest loss among those with this `rescale`."""
     return min((row for row in rows if row["rescale"] == rescale), key=lambda row: row["held_out_loss"])

@@ -11,7 +11,9 @@ NAMES = {"GPipe": "gpipe", "1F1B": "1f1b"}
 
 
 def cut(run, machines: int, then: str) -> str:
-    """Return how fast machines that each hold a part of the model are, compared with one that holds all of it."""
+    """Return how fast `machines` machines that each hold a part of the model are, compared with one that holds all of
+    it: "slower", "as one", or as many times as fast as "half" the number of machines or "all" of it.
+    """
     if "nobody waits" in then:
         speed = simulate(lists("pipedream", machines, 1000), COSTS).throughput * (COSTS["F"] + COSTS["B"]) * machines
     elif "as long as" in then:
@@ -33,7 +35,9 @@ SLOW_TO_START = {"network": "ideal", "device": "40e9:1e15:1e-3"}  # a start take
 
 
 def thinnest(run, stages: int, machines: str) -> str:
-    """Return into how many micro-batches to cut a mini-batch of 256 for the most speed."""
+    """Return how to cut a mini-batch of 256 for the most speed: not at all ("whole"), into eight micro-batches ("some")
+    or into single samples ("single").
+    """
     where = {"ideal": IDEAL, "slow": SLOW_TO_START}.get(machines.split()[0].rstrip(":"), {})
     tried = {chunks: experiments.in_pieces(run, stages, chunks, **where) for chunks in (1, 8, 256)}
     speeds = {chunks: experiments.speed(done) for chunks, done in tried.items()}
@@ -49,7 +53,7 @@ def slowest(run, longer: int) -> float:
 
 
 def notices(run, model: str) -> str:
-    """Return whether the loss changes if mini-batches are cut into eight micro-batches."""
+    """Return whether the loss is "higher", "lower" or the "same" if mini-batches are cut into eight micro-batches."""
     whole, pieces = (experiments.final_loss(run, model, chunks) for chunks in (1, 8))
     return "same" if abs(pieces / whole - 1) < 1e-9 else "higher" if pieces > whole else "lower"
 
@@ -66,14 +70,16 @@ def again(run, stages: int, chunks: int) -> float:
 
 
 def latency(run, takes: str) -> str:
-    """Return which schedule is slower if a message takes this long, GPipe's or 1F1B's."""
+    """Return the slower schedule, "gpipe" or "1f1b", if a message takes this long; "same" if they are within 2 %."""
     over = {"no time": 0, "as long as a forward": 1, "as long as two forwards": 2}[takes]
     gpipe, other = (simulate(lists(name, 4, 16), COSTS, over).makespan for name in NAMES.values())
     return "same" if abs(other / gpipe - 1) < 0.02 else "1f1b" if other > gpipe else "gpipe"
 
 
 def split(run, half: str) -> str:
-    """Return what remains of the bubble of 1F1B if its backward passes are split."""
+    """Return how much of the bubble of 1F1B remains if its backward passes are split: "none", a "third", "most" or
+    "all" of it.
+    """
     late = {"as long as the other": 1.0, "two fifths as long as the other": 0.4, "hardly any time": 0.01}[half]
     costs = {"F": 1.0, "I": 1.0, "W": late, "B": 1.0 + late}
     whole, halves = (sum(simulate(lists(name, 4, 8), costs).idle) for name in ("1f1b", "zb_h1"))

@@ -124,7 +124,7 @@ def too_thin(run):
 
 def in_pieces(run, stages, chunks, **machines):
     """Return a run with mini-batches of 256 in this many pieces, where each kernel call and message has a start-up
-    cost.
+    cost unless `machines` changes that.
     """
     where = {"algorithm": "gpipe", "depth": 30, "width": 64, "batch": 256, "steps": 1, "evaluations": 1}
     return run(**where | machines, workers=stages, chunks=chunks, learning_rate=0.1)

@@ -59,7 +59,7 @@ def lost(run, every: int, at: int) -> float:
 
 
 def answers(run, memory: int) -> float:
-    """Return how many dot products the direction takes with this many pairs."""
+    """Return how many dot products the direction of L-BFGS takes with this many pairs."""
 
     class Counted:
         dots = 0
@@ -79,7 +79,7 @@ def answers(run, memory: int) -> float:
 
 
 def ahead(run, problem: str, passes: int) -> str:
-    """Return whether SGD or L-BFGS has the lower loss after this many passes."""
+    """Return which has the lower loss after this many passes: SGD ("sgd"), L-BFGS ("batch") or neither ("alike")."""
     data, small = BOWL if "bowl" in problem else DIGITS
     sgd = run(algorithm="sgd", workers=1, epochs=passes, evaluations=1, **data, **small).summary["held_out_loss"]
     batch = run(**LBFGS, workers=4, memory=10, steps=passes, evaluations=10_000, **data)

@@ -114,8 +114,8 @@ def size_of_a_portion(run):
     6; the time of one pass over all images, on a network that takes no time.
 
     However few images a portion has, its gradient is as long as the model, and has to be summed. If another worker
-    finishes a copy of a portion first, its worker still completes it and is late for the next pass, so copies of large
-    portions cost time.
+    finishes a copy of a portion first, the worker that has the original still completes it and is late for the next
+    pass, so copies of large portions cost time.
     """
     for slowed in (1, 30):
         for images in SIZES:

@@ -127,7 +127,9 @@ class Steps:
         self.vectors, self.least, self.arrived, self.hidden = 0.0, inf, inf, ""
 
     def until(self, bowl: Bowl, most: int) -> float:
-        """Return how many gradients it takes to reduce the loss to a millionth; infinite if more than `most`."""
+        """Return how many gradients it takes to reduce the shipped model's loss to a millionth; infinite if more than
+        `most`. Record in `arrived` how many it takes for the weights.
+        """
         self.arrived = inf
         for taken, (w, model) in enumerate(self._models(bowl, most), 1):
             if bowl.loss(w) <= LOWER * bowl.loss(bowl.start):
@@ -178,7 +180,9 @@ class Steps:
             )
 
     def _step(self, attempt, w, g, memory):
-        """Return the (weights, model, memory) of one call. Raise SolutionError if they are invalid."""
+        """Return the (weights, model, memory) of one call, and record the size of the memory. Raise SolutionError if
+        they are invalid.
+        """
         found = attempt.call("step", w, g, memory)
         if not isinstance(found, tuple | list) or len(found) != 3:
             raise SolutionError("step(w, g, memory) must return three things: weights, the model to ship, memory.")

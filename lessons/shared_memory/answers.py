@@ -26,7 +26,9 @@ def lost(run, threads: int, nanoseconds: int) -> float:
 
 
 def notice(run, kind: str) -> str:
-    """Return how far sixteen threads are behind a single thread at a small rate, as the key of a choice."""
+    """Return how far sixteen threads are behind a single thread at a small rate: not at all ("same"), by less than a
+    factor of two ("some"), or by more ("lost").
+    """
     one, many = (experiments.gap(run, kind.partition(":")[0], threads, 0.25) for threads in (1, 16))
     behind = many / one - 1
     return "same" if behind < 0.05 else "some" if behind < 1 else "lost"
@@ -45,7 +47,9 @@ def gathered(run, features: int, gathered: int) -> float:
 
 
 def sharing(run, case: str) -> str:
-    """Return how two threads interfere in this case."""
+    """Return how two threads interfere in this case: an addition is "lost", they share a cache "line", one reads
+    "stale" values, or they do not interfere ("nothing").
+    """
     begins = {"load the same": "lost", "write w": "line", "write coordinates": "nothing", "compute a": "stale"}
     return next(key for words, key in begins.items() if case.startswith(words))
 

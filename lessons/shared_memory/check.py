@@ -184,7 +184,9 @@ class WatchedSamples:
 
 
 def places(where):
-    """Return coordinates to index with. Raise SolutionError if one occurs twice."""
+    """Return `where` as an index of a vector, which covers all coordinates if it is None. Raise SolutionError if a
+    coordinate occurs twice.
+    """
     if where is None:
         return slice(None)
     if not isinstance(where, slice) and len(np.unique(where)) < len(where):

@@ -9,7 +9,9 @@ from lessons.staleness.experiments.momentum import MOMENTA, fit, progress
 
 
 def shared_out(run, workers: int, rate: float) -> str:
-    """Return how the final loss changes if many workers share the gradients that one would compute."""
+    """Return how the final loss changes if many workers share the gradients that one would compute: it is the "same" or
+    "worse", or they learn "nothing".
+    """
     alone, many = (
         end_loss(run(algorithm="asgd", workers=n, learning_rate=rate, steps=1536 // n, **DIGITS)) for n in (1, workers)
     )
@@ -40,7 +42,9 @@ def critical(run, workers: int) -> float:
 
 
 def best_bound(run, times: str) -> str:
-    """Return the best bound on how far a worker may run ahead of the slowest."""
+    """Return the best bound on how far a worker may run ahead of the slowest: "none" (0 steps), "one" or "far" (16);
+    "all one" if the choice hardly matters.
+    """
     seconds = [until_it_reads(run, times, bound)[0] for bound in (0, 1, 16)]
     if max(seconds) < 1.6 * min(seconds):
         return "all one"

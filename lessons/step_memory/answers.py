@@ -68,7 +68,9 @@ def states(run, how: str) -> str:
 
 
 def small_update(run, update: float, how: str) -> float:
-    """Return a weight's mean value after STEPS additions, each of which is rounded to bf16."""
+    """Return the mean of 4,096 weights that begin at 1, after STEPS additions of `update`. Each result is rounded to
+    bf16, in the way that `how` says.
+    """
     assert FORMATS["bf16"][0] == 8
     weights = np.ones(4096, np.float32)
     stored = ShortWeights("bf16", how.startswith("up or down at random"), run.seed)

@@ -103,7 +103,7 @@ def least_peak(layers: tuple[ChainLayer, ...]) -> int:
 
 
 def draw_cases(dice: random.Random) -> list[ChainCase]:
-    """Return cases with random numbers. What makes the layers and the limit of each kind special is fixed."""
+    """Return cases of fixed kinds, each with random layers and a random limit."""
 
     def alike(count: int, entered: int, kept: int, forward: int) -> tuple[ChainLayer, ...]:
         return (ChainLayer(entered, kept, forward),) * count

@@ -10,7 +10,8 @@ def speed_up(run, workers: int) -> float:
 
 
 def dearest(run, workers: int) -> str:
-    """Return which cluster has the longer mean step; a gradient takes 1 s on average on both.
+    """Return the cluster with the longer mean step, "restless" or "rarely late"; a gradient takes 1 s on average on
+    both.
 
     On one, times are uniform from 0.5 to 1.5 s; on the other, one in a hundred is ten times as long as the rest.
     """
@@ -21,7 +22,7 @@ def dearest(run, workers: int) -> str:
 
 
 def elsewhere(run, workers: int, cluster: str, waits: str) -> str:
-    """Return whether the model changes if the same training runs on other machines."""
+    """Return whether the model is the "same" if the same training runs on other machines, or changes by "noise"."""
     some = {"algorithm": "backup", "backups": 4} if "but four" in waits else {}
     losses = [
         run(workers=workers, learning_rate=0.2, steps=20, evaluations=1, jitter=jitter, **some).summary["held_out_loss"]

@@ -68,7 +68,7 @@ class UnequalLayers:
 
     @cached_property
     def numbers_to_sum(self) -> int:
-        """The numbers per sample that tensor parallelism sums if it splits layers by columns and by rows in turn, as
+        """How many numbers per sample tensor parallelism sums if it splits layers by columns and by rows in turn, as
         Megatron does.
 
         They are the outputs of every second layer and, in the backward pass, the inputs of every layer before it. The
@@ -93,7 +93,8 @@ class UnequalLayers:
         }
 
     def cut(self, stages: int, batch: float) -> tuple[dict[str, float], dict[str, float]]:
-        """Return values for symbols that depend on the stages, and others to use where only the largest stage counts.
+        """Return two dicts: the values of symbols that depend on the stages, and the values of other symbols to use
+        where only the largest stage counts.
 
         The latter describe a model whose stages are all as large as the largest. Raise ValueError if there are more
         stages than layers.

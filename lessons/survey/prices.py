@@ -113,7 +113,7 @@ UNEQUAL = (
 
 
 def the_step(model: Model, cluster: Cluster) -> str:
-    """Return sentences on the work that is priced, which is the same for every method."""
+    """Return sentences that describe the step whose costs the table shows; it is the same for every method."""
     stages = "" if isinstance(model, Stack) else UNEQUAL
     return (
         f"A step takes {cluster.samples:,} samples: {cluster.batch} for each of {cluster.workers} workers, or all "
