@@ -31,7 +31,7 @@ PLATEAU = 1.4  # factor of a Simple ring over several nodes (since Ampere; 1.9 b
 def latency(
     algorithm: Literal["ring", "tree"], protocol: Literal["LL", "LL128", "Simple"], nodes: int, gpus: int
 ) -> float:
-    """Return the time of an empty all-reduce, s, on `nodes` nodes of `gpus` GPUs each, over NVLink and the network."""
+    """Return the time in s of an empty all-reduce on `nodes` nodes of `gpus` GPUs each, over NVLink and the network."""
     which = PROTOCOLS.index(protocol)
     base, inside, between = (
         table[which] for table in (BASE[algorithm], HOP["NVLink", algorithm], HOP["network", algorithm])

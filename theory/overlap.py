@@ -100,7 +100,9 @@ def wait_free(p: StepCosts, buckets: Buckets | None = None) -> float:
 
 
 def fill_buckets(p: StepCosts, least: float) -> Buckets:
-    """Return buckets of layers, the last layers first. Each is filled until it holds at least `least` bytes."""
+    """Return buckets of layers, the last layers first. Each is filled until it holds at least `least` bytes; the one
+    with the first layer may hold less.
+    """
     buckets, stop = [], p.layers
     for layer in reversed(range(p.layers)):
         if layer == 0 or p.size(range(layer, stop)) >= least:

@@ -14,5 +14,7 @@ from algorithms.parts.pipeline.ops import Op
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
-    """Return the ops of one mini-batch: each micro-batch completes its forward and backward before the next begins."""
+    """Return the ops of one rank for a mini-batch. Each micro-batch completes its forward and backward before the next
+    begins.
+    """
     return one_f_one_b(rank, ahead=0, per_update=chunks, chunks=chunks)

@@ -18,7 +18,9 @@ from algorithms.parts.pipeline.ops import Op
 
 @dataclass
 class Versions:
-    """The versions of one stage that a rank reads, and the delay and gap of each update's stalest micro-batch."""
+    """The versions of one stage that a rank reads, and for each update the largest delay and gap of its
+    micro-batches.
+    """
 
     delay: list[int] = field(default_factory=list)
     gap: list[int] = field(default_factory=list)

@@ -168,7 +168,9 @@ def find_model(name: str) -> LanguageModel:
 
 
 def from_config(config: Mapping[str, Any]) -> LanguageModel:
-    """Return the model that a Hugging Face `config.json` describes. Raise ValueError if it is not a transformer."""
+    """Return the model that a Hugging Face `config.json` describes. Raise ValueError if sizes are missing or
+    impossible, or if the planner does not support such a model.
+    """
     sizes = {field: _first(config, names) for field, names in CONFIG.items()}
     if missing := [CONFIG[field][0] for field, size in sizes.items() if not size]:
         raise ValueError(f"this config.json does not say {', '.join(missing)}; is it the config of a language model?")

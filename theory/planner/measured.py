@@ -21,7 +21,7 @@ from theory.planner.setup import Gpu
 
 
 class GpuTimings(NamedTuple):
-    """What was measured. All times are in s."""
+    """Measured operations of one kind of GPU, each with its time in s."""
 
     products: Sequence[tuple[int, int, int, float]] = ()  # rows, columns, inner size, time
     memory: Sequence[tuple[float, float]] = ()  # bytes read and written, time
@@ -68,7 +68,8 @@ class MeasuredGpu:
 def fit_gpu(
     device: str, half: float, bandwidth: float, timings: GpuTimings, per_node: int = 0, memory_size: float = 0.0
 ) -> MeasuredGpu:
-    """Return the constants of a GPU with these peaks (FLOP/s, bytes/s) and this memory (bytes) that match `timings`.
+    """Fit the constants of a GPU to `timings` and return them. `half` and `bandwidth` are its peaks (FLOP/s, bytes/s),
+    and `memory_size` is its memory (bytes).
 
     The ranks of a gather fill nodes of `per_node` GPUs; 0 for a single node. Raise ValueError if these
     measurements do not determine the constants.

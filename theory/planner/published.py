@@ -1,7 +1,7 @@
 """Published training throughput, and how far the planner's predictions are from it.
 
 `published_throughput.csv` has a row for each configuration that its authors measured: the model's shape, the cluster,
-the layout, facts about the software, and tokens per second per GPU. An empty cell is a value that was not published: a
+the layout, the software's settings, and tokens per second per GPU. An empty cell is a value that was not published: a
 micro-batch or a number of stages per rank is then the best of 1, 2, 4 and 8, since the authors tuned them. A throughput
 given in FLOP/s is converted by the FLOPs that its source counts:
 
@@ -170,7 +170,8 @@ def errors(rows: PublishedRows, predicted: np.ndarray) -> Errors:
 
 
 def nearest(rows: PublishedRows, known: PublishedRows) -> np.ndarray:
-    """Return the tokens per second at the utilisation of the most similar known row of the same GPU and precision.
+    """Return the tokens per second per GPU of each of `rows`, shape (rows,), if its utilisation were that of the most
+    similar row of `known` with the same GPU and precision.
 
     This is a baseline: what copying the nearest published configuration predicts.
     """
@@ -187,7 +188,9 @@ def nearest(rows: PublishedRows, known: PublishedRows) -> np.ndarray:
 
 
 def constant(rows: PublishedRows, known: PublishedRows) -> np.ndarray:
-    """Return the tokens per second at the median utilisation of known rows of the same GPU and precision."""
+    """Return the tokens per second per GPU of each of `rows`, shape (rows,), if its utilisation were the median of the
+    `known` rows with the same GPU and precision.
+    """
     found = utilisation(known.setup, known.rates)
     medians = {kind: np.median(found[_kind(known) == kind]) for kind in set(_kind(known))}
     chosen = np.array([medians.get(kind, np.median(found)) for kind in _kind(rows)])

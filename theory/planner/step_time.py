@@ -75,7 +75,7 @@ class Passes:
 
 
 class StepPrices:
-    """The prices of a setup's operations, with these constants."""
+    """The times of a setup's operations in s, computed with these constants."""
 
     def __init__(self, setup: Setup, constants: Constants = FITTED):
         self.setup, self.constants = setup, constants
