@@ -15,7 +15,9 @@ GATHER: ContextVar[Callable[[Any], list] | None] = ContextVar("lockstep_gather",
 
 @contextmanager
 def use_gather(gather: Callable[[Any], list] | None) -> Iterator[None]:
-    """Make layers in the block compute statistics over all workers that `gather` reaches (None: over their own)."""
+    """Make layers in the block compute statistics over the mini-batches of all workers that `gather` reaches; if it is
+    None, over the worker's own mini-batch.
+    """
     token = GATHER.set(gather)
     try:
         yield

@@ -41,14 +41,18 @@ class Block(Protocol):
         """Return (dz, past). `past` is the gradient along the residual path, or None without one."""
 
     def inner_back(self, parts, saved, dz, g, needed: bool):
-        """Return this rank's contribution to dh, or None if it is not `needed`."""
+        """Write the gradients of all parameters except those of `enter` to g. Return this rank's contribution to dh, or
+        None if it is not `needed`.
+        """
 
     def enter_back(self, parts, saved, dh, past, g):
-        """Return dx, the gradient of the block's inputs."""
+        """Write the gradients of the parameters of `enter`, if there are any, to g. Return dx, the gradient of the
+        block's inputs.
+        """
 
 
 class PlainBlock:
-    """`enter` and `leave` of a block without norm, bias and residual path."""
+    """The methods before and after the middle of a block without norm, bias and residual path."""
 
     norms, partial = 0, True
 

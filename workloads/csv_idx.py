@@ -77,7 +77,9 @@ def from_csv(content: bytes, file: str) -> Table:
 
 
 def from_idx(contents: list[bytes], file: str) -> Table:
-    """Return the table of two IDX files, gzipped or not, in any order: images or rows (n, ...), and labels (n,)."""
+    """Return the table of two IDX files, gzipped or not, in any order: images or rows (n, ...), and labels (n,). Raise
+    ValueError if they do not form a table.
+    """
     if len(contents) != 2:
         raise ValueError(
             f"IDX data needs two files, images and labels, but there are {len(contents)}; add both together."
@@ -195,7 +197,9 @@ def _delimiter(text: str) -> str:
 
 
 def _has_decimal_commas(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether some cells are numbers with a decimal comma, and none is a number with a point."""
+    """Return whether numbers have decimal commas: some cells have one and none is a number with a decimal point, or a
+    cell has points between thousands and a decimal comma.
+    """
     cells = [cell for row in rows for cell in row]
     commas = any(map(COMMA.fullmatch, cells)) and not any(map(POINT.fullmatch, cells))
     return commas or any(map(POINTS.fullmatch, cells))

@@ -135,7 +135,9 @@ class Synthesiser(Auxiliary):
             return (z / len(z)).reshape(y.shape), (z, saved)
 
     def lesson(self, a, saved, d) -> tuple:
-        """Return (loss, g): half the squared distance of that prediction from `d`, and its gradient at a."""
+        """Return (loss, g): the squared error of the prediction that `guess` saved, whose target is the gradient `d`,
+        and the error's gradient at a.
+        """
         with self.event_log.doing(COMPUTE, "lesson"):
             z, saved = saved
             loss, dz = self.network.loss(z, len(z) * d.reshape(z.shape))

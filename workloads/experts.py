@@ -121,7 +121,9 @@ class MoeBlock(Layer):
     # what is done where the tokens are, before their rows go to experts and after they have returned
 
     def enter(self, parts, x, limited: bool = True) -> tuple:
-        """Return (inputs, routing): for each expert the rows of tokens that it takes, (rows, width)."""
+        """Return (inputs, routing): a list with the rows of tokens that each expert takes, (rows, width), and what the
+        other methods need to know about the tokens' choices.
+        """
         gain, bias, router = parts[:SHARED]
         h, u, r = norm(x, gain, bias)
         z = kernels.empty((len(r), self.experts), x)

@@ -76,7 +76,7 @@ def _by_its_start(content: bytes) -> tuple[str, str] | None:
 
 
 def _text(content: bytes) -> tuple[str, str] | None:
-    """Return (what it is, what to do) for text formats other than CSV."""
+    """Return (what it is, what to do) for a known text format other than CSV; None for other content."""
     start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:9].lower() == b"@relation":
         return (

@@ -145,7 +145,7 @@ class Dense(Layer):
 
 @dataclass(frozen=True)
 class WrappingLayer(Layer):
-    """A layer around `inner`, with its shapes."""
+    """A layer that wraps the layer `inner` and has the same shapes."""
 
     inner: Layer
 

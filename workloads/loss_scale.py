@@ -32,7 +32,9 @@ class LossScale:
         self._usable = 0  # consecutive steps without an overflow since the last change
 
     def update(self, is_usable: bool) -> None:
-        """Take account of one step: halve a dynamic scale if it is not usable, double it at the end of a window."""
+        """Change a dynamic scale after a step: halve it if the step was not usable, double it after `window` usable
+        steps in a row.
+        """
         if not is_usable:
             self.value, self._usable, self.skipped = self.value / 2, 0, self.skipped + 1
             return

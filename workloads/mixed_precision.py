@@ -126,7 +126,8 @@ class ShortWeights:
 
 
 def round_short(nest: Any, kind: str) -> None:
-    """Round all arrays in nested tuples and lists that `is_short`, in place, to 16-bit format `kind`, if there is one.
+    """Round the arrays in nested tuples and lists for which `is_short` is true to the 16-bit format `kind`, in place.
+    If `kind` is "", do nothing.
 
     This is not charged, since the kernels that write them round.
     """
@@ -151,8 +152,8 @@ def is_short(x) -> bool:
 
 
 def extents_in_16_bits(nest: Any) -> dict[int, int]:
-    """Return what `kernels.arrays.extents` returns, but with two bytes for each number that hardware would keep in 16
-    bits.
+    """Return the size in bytes of each array in nested tuples and lists, by address, with two bytes for each number
+    that hardware would keep in 16 bits.
     """
     whole, short = extents(nest), extents([x for x in arrays_in(nest) if is_short(x)])
     return {address: nbytes // 2 if address in short else nbytes for address, nbytes in whole.items()}

@@ -72,7 +72,9 @@ def find(folder: Path, name: str) -> Path | None:
 
 
 def read(folder: Path, name: str, magic: int) -> np.ndarray:
-    """Return the array of bytes in an IDX file. Raise ValueError, naming what was found, if it is not one."""
+    """Return the array of bytes in an IDX file. Raise ValueError, naming what was found, if it is missing or is not
+    one.
+    """
     path = find(folder, name)
     if path is None:
         found = "the folder does not exist"

@@ -124,7 +124,7 @@ class Kinds(Quadratic):
         self.optimum = self.scale @ self.points / self.scale.sum()
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """Return (points, curvature) for these samples. Raise ValueError if they are not one stretch."""
+        """Return (points, curvature) for these samples. Raise ValueError unless there are as many as in a stretch."""
         if len(indices) != self.stretch:
             raise Refusal(
                 f"batch is {len(indices)}, but each stretch of one kind has {self.stretch} samples; "

@@ -214,7 +214,9 @@ class Sequential:
         return isinstance(self.layers[-1], RoundedLayer)
 
     def in_precision(self, kind: str, copies: bool = True) -> Sequential:
-        """Return a copy of this model that computes in `kind`, "bf16" or "fp16", with `copies` of float32 weights."""
+        """Return a copy of this model that computes in `kind`, "bf16" or "fp16". With `copies`, its layers read 16-bit
+        copies of float32 weights, whose conversion is charged.
+        """
         return Sequential(
             [RoundedLayer(layer.in_precision(kind), kind, copies) for layer in self.layers], self.criterion, self.dtype
         )

@@ -26,7 +26,7 @@ MOST_CELLS = 10_000_000
 class Table:
     """A table of numbers, shape (rows, columns), with NaN for missing ones.
 
-    `words` gives, for each column of words, the word that each number stands for. `shape` is the image shape if all
+    `words` gives, for each column of words, the words that its numbers index. `shape` is the image shape if all
     columns but the last are pixels, else (). `notes` are shown with the results. `file` is the name of the original
     file, as one word. `gaps` describes, for each column with missing numbers, the first of them.
     """
@@ -70,7 +70,9 @@ def title(name: str) -> str:
 
 
 def cells(name: str) -> int:
-    """Return the number of cells of the table `name` without reading them. Raise ValueError if there is no table."""
+    """Return the number of cells of the table `name` without reading them, or 0 if its file is damaged. Raise
+    ValueError if there is no such table.
+    """
     try:
         with zipfile.ZipFile(_path(name)) as file, file.open("cells.npy") as array:
             np.lib.format.read_magic(array)
@@ -80,7 +82,7 @@ def cells(name: str) -> int:
 
 
 def load(name: str) -> Table:
-    """Return the table called `name`. Raise ValueError if there is none."""
+    """Return the table called `name`. Raise ValueError if there is none, or if it cannot be read."""
     path = _path(name)
     try:
         with np.load(io.BytesIO(path.read_bytes())) as file:  # pickles are refused

@@ -152,7 +152,8 @@ class Task:
         return loss, g
 
     def is_usable(self, *pieces: np.ndarray, agree=None) -> bool:
-        """Return whether to take a step with a gradient that this rank holds in `pieces`, one or more vectors.
+        """Update a dynamic loss scale, and return whether to take a step with the gradient that this rank holds in
+        `pieces`, one or more vectors.
 
         With a dynamic loss scale a step is skipped if the gradient is not finite, because it has overflowed; the scale
         is then halved. Otherwise this is True and costs nothing. If ranks hold different parts of the gradient, all
@@ -259,7 +260,7 @@ class Task:
     ):
         """Return a tensor shard at the positions in `pieces`, whose experts are divided among further ranks.
 
-        Without `pieces` it has all positions. `holder` is (holder, holders): of the ranks that divide the experts.
+        Without `pieces` it has all positions. `holder` is (holder, holders): which part of the experts it has.
         `attention` and `exchange` reach the other ranks: see `grid_shard.py`.
         """
         from workloads.grid_shard import GridShard

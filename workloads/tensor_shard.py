@@ -120,7 +120,7 @@ class TensorShard:
 
 
 class BlockShard:
-    """A block of a shard, on the shard's vectors w and g. Each of its methods is a compute span of the rank."""
+    """A block of a shard, on the shard's vectors w and g. Each method is recorded as a compute span of the rank."""
 
     def __init__(self, task, number: int, block: Block, places: list[tuple[slice, tuple[int, ...]]]):
         self.event_log, self.block, self.places = task.event_log, block, places
@@ -151,7 +151,9 @@ class BlockShard:
             return self.block.leave_back(saved, dy)
 
     def inner_back(self, w, saved, dz, g):
-        """Return this rank's contribution to dh, or None in the first block."""
+        """Write the gradients of all parameters except those of `enter` to g. Return this rank's contribution to dh, or
+        None in the first block.
+        """
         with self.event_log.doing(COMPUTE, self._backward):
             return self.block.inner_back(self._cut(w), saved, dz, self._cut(g), not self.first)
 

@@ -151,13 +151,13 @@ class AttentionBlock(Layer):
         return (project(h, wq, bq), project(h, wk, bk), project(h, wv, bv)), (u, r, h)
 
     def leave(self, parts, a, x):
-        """Return y, given the attention a of each position."""
+        """Return the block's output y: x plus the projection of a, the attention output of each position."""
         y = project(a, *parts[8:])
         kernels.residual_add(y, x, y, 1.0)
         return y
 
     def leave_back(self, parts, dy):
-        """Return the gradient of the attention of each position."""
+        """Return the gradient of a, the attention output of each position, given that of the block's output."""
         return back(dy, parts[8])
 
     def enter_back(self, parts, saved, dqkv, dy, needed=True) -> tuple:

@@ -65,7 +65,9 @@ class TokenBlockAt(TokenBlock):
 
 
 class NormedBlock:
-    """`enter` and `leave` of a block that begins with a norm and ends with a bias and the residual sum."""
+    """The methods before and after the middle of a block that begins with a norm and ends with a bias and the residual
+    sum.
+    """
 
     norms, partial = 2, True
 
@@ -118,18 +120,20 @@ class HeadsBlock(NormedBlock):
         return h, (project(h, wq, bq), project(h, wk, bk), project(h, wv, bv))
 
     def output(self, parts, a):
-        """Return z, given the attention a of each position."""
+        """Return z, this rank's share of the projection of a, the attention output of each position."""
         wo = parts[8]
         z = kernels.empty((len(a) * self.time, wo.shape[1]), a)
         kernels.matmul(z, rows(a), wo)
         return z
 
     def output_back(self, parts, dz, a):
-        """Return the gradient of a."""
+        """Return the gradient of a, the attention output of each position."""
         return back(dz, parts[8]).reshape(a.shape)
 
     def queries_back(self, parts, saved, dqkv, dz, g):
-        """Return dh, given the gradients of queries, keys and values."""
+        """Write the gradients of the projections' parameters to g. Return dh, given the gradients of queries, keys and
+        values.
+        """
         _, _, wq, _, wk, _, wv, _, _, _ = parts
         (h, a), (dq, dk, dv) = saved, dqkv
         for i, (x, dy) in enumerate(((h, dq), (h, dk), (h, dv), (a, dz)), 1):
@@ -196,7 +200,9 @@ class ExpertsBlock(NormedBlock):
         return run_experts(own, rows)
 
     def compute_back(self, parts, saved, doutputs, g):
-        """Return this rank's contribution to the gradient of the rows."""
+        """Write the gradients of the experts' parameters to g. Return this rank's contribution to the gradient of the
+        rows.
+        """
         drows, pending = run_experts_back(parts[SHARED:], saved, doutputs)
         expert_weights(g[SHARED:], pending)
         return drows

@@ -75,7 +75,8 @@ class Workload(Protocol):
         """Return the held-out loss and accuracy at w."""
 
     def in_precision(self, kind: str, copies: bool = True) -> Workload:
-        """Return a copy of this workload that computes in `kind`, "bf16" or "fp16", with `copies` of float32 weights.
+        """Return a copy of this workload that computes in `kind`, "bf16" or "fp16". With `copies`, its layers read
+        16-bit copies of float32 weights, whose conversion is charged.
 
         Raise ValueError if it cannot.
         """
