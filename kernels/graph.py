@@ -39,7 +39,8 @@ def capture_launches(function: Callable[[], Any]) -> tuple[Any, Callable[[], Non
 
 
 class CapturedGradient:
-    """The captured launches of `function(*arrays)`, which returns (loss, g): a function of arrays of the same shapes.
+    """A function of arrays that replays the captured launches of `function(*arrays)`, which returns (loss, g). All
+    shapes must be those of the captured call.
 
     The meter is charged for each replay as for the calls that it repeats.
     """

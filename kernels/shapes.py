@@ -14,7 +14,7 @@ import re
 from kernels.compiled import WHOLE, is_whole
 from kernels.compiler import register_jitable
 
-CODES = ("codes", "packed", "words", "exponents")  # names of arrays of whole numbers that stand for others
+CODES = ("codes", "packed", "words", "exponents")  # names of arrays of whole numbers that encode others
 POSITIONS = ("index",)  # names of arrays of places in another array
 ARRAY = re.compile(r"(\w+) \(((?:[^()]|\([^()]*\))*)\)")
 

@@ -42,7 +42,9 @@ MATH = SimpleNamespace(**vars(math) | {function.__name__: numpys for function, n
 
 
 class Race(RuntimeError):
-    """Raised if two threads of a block access one cell of shared memory, one to write it, and no barrier is between."""
+    """Raised if two threads of a block access the same cell of shared memory without a barrier in between, and at least
+    one of them writes.
+    """
 
 
 class DivergentBarrier(RuntimeError):
@@ -88,7 +90,7 @@ class GpuArray:
 
 
 class Simulator(Backend):
-    """`cuda` as simulated kernels see it: grid, syncthreads, shared.array, ...; runs one launch at a time."""
+    """The `cuda` that simulated kernels see: grid, syncthreads, shared.array, ... It runs one launch at a time."""
 
     thread: int
     threadIdx: Dim3
@@ -228,7 +230,7 @@ class Simulator(Backend):
         self.tell(frame, does, memory, cell)
 
     def tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
-        """Do nothing; `kernels/watching.py` overrides this to report an access or a wait."""
+        """Called at every access and wait. Does nothing; `kernels/watching.py` overrides it to report them."""
 
 
 @cache

@@ -14,7 +14,7 @@ BLOCKS = 16  # the number of blocks of a launch that are run
 
 
 class Access(NamedTuple):
-    """One thread accesses number `cell` of `memory`, or waits at a barrier (memory None). Everything is counted from 0.
+    """An access of one thread to element `cell` of `memory`, or its wait at a barrier (memory None). Counts start at 0.
 
     `round`: barriers that the block has passed. `stack`: the source lines the thread is at, the kernel's first.
     `turns`: (depth of the function in the stack, line, iterations begun) of every enclosing loop over a range.

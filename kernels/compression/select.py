@@ -54,7 +54,9 @@ def cpu(values, index, v, cut, ties):
 
 @cuda.jit
 def _count(counts, numbers, sign_off, cut, share):
-    """Return (above, equal) for each block's share."""
+    """Add to `counts`, (blocks, 2), how many magnitudes of each block's share are above the cut and how many equal
+    it.
+    """
     block, above, equal = cuda.blockIdx.x, 0, 0
     for tile in range(block * share, (block + 1) * share, THREADS):
         i = tile + cuda.threadIdx.x

@@ -1,7 +1,7 @@
 """Stochastic quantisation (QSGD): round to s levels, unbiased in expectation.
 
     level_i = s |v_i| / scale[r], rounded up with probability equal to its fraction        r: the segment of i
-    codes_i <- s + sign(v_i) level_i                 0 to 2 s, s stands for 0
+    codes_i <- s + sign(v_i) level_i                 0 to 2 s; s encodes 0
 
 v (d,), codes (d,) integers, scales (segments,). Numbers beyond the scale are clipped. The random number of i is a hash
 of `key` (below 2^63) and i: counter-based, so the same on every machine and implementation.

@@ -59,7 +59,9 @@ def cpu(words, v, tau):
 
 @cuda.jit
 def _count(counts, v, tau, share):
-    """Return (beyond tau, not finite) for each block's share."""
+    """Add to `counts`, (blocks, 2), how many numbers of each block's share are beyond tau and how many are not
+    finite.
+    """
     tau, block, out, lost = v.dtype.type(tau), cuda.blockIdx.x, 0, 0
     for tile in range(block * share, (block + 1) * share, THREADS):
         i = tile + cuda.threadIdx.x

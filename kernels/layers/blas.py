@@ -10,7 +10,7 @@ from kernels.compiler import overload
 
 
 def add_product(c, x, z):
-    """c <- c + x^T z; c (i, o), x (n, i), z (n, o), contiguous, on a CPU."""
+    """Add x^T z to c, in place, on a CPU. c (i, o), x (n, i), z (n, o), all contiguous."""
     c += x.T @ z
 
 

@@ -23,7 +23,7 @@ C2, C1, C0 = 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1  # exp(r) = 1 + r
 SMALL = 0.625  # up to it tanh(x) = x + x^3 (T0 + T1 x^2 + ... + T4 x^8)
 T4, T3, T2 = -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2
 T1, T0 = 1.33314422036e-1, -3.33332819422e-1
-EXPONENT, BIAS = 23, 127  # where the bits of an exponent begin, and what stands there for 2^0
+EXPONENT, BIAS = 23, 127  # where the bits of an exponent begin, and what is stored there for 2^0
 
 
 def exp(x):

@@ -21,7 +21,7 @@ def overlap(shifted, image, down, right):
 
 @exact
 def unfold(patches, image, k):
-    """patches (c k k, h w) <- image (c, h, w)."""
+    """Write the k x k neighbourhood of every pixel of image (c, h, w) to a column of patches (c k k, h w)."""
     channels, height, width = image.shape
     patches[:] = 0
     for c in range(channels):
@@ -36,7 +36,7 @@ def unfold(patches, image, k):
 
 @exact
 def fold(image, patches, k):
-    """image (c, h, w) <- the sum of all entries of patches (c k k, h w) that stand for each pixel."""
+    """Write to each pixel of image (c, h, w) the sum of its entries in all columns of patches (c k k, h w)."""
     channels, height, width = image.shape
     image[:] = 0
     for c in range(channels):

@@ -43,7 +43,10 @@ def _product(c, a, b, bias, relu, add):
 
 
 def product(c, a, b, bias=None, relu=False, add=False):
-    """c <- a b (+ bias, + c, or clipped at 0); shapes (m, n), (m, k), (k, n), (n,), with any strides, on a GPU."""
+    """Write a b to c, on a GPU: plus the bias if given, plus the old c with `add`, and no less than 0 with `relu`.
+
+    c (m, n), a (m, k), b (k, n) and bias (n,) may have any strides.
+    """
     rows, columns = c.shape
     # rows along x, since a large batch of texts has millions: along y a grid has at most 65,535 blocks
     blocks = (max(1, -(-rows // TILE)), max(1, -(-columns // TILE)))

@@ -4,7 +4,7 @@
 
 Without concurrency it equals `kernels/updates/sgd.py`, bit for bit. An atomic addition locks the coordinate's cache
 line, so this is several times slower; without it, one of two concurrent additions to a number may be lost.
-Price: 2 FLOPs and 3 words per parameter, as without.
+Price: 2 FLOPs and 3 words per parameter, as without atomic additions.
 """
 
 from kernels.compiled import exact, length

@@ -99,7 +99,7 @@ def add_gradients(acc, w, rows, target, indptr, index, values, penalty):
 
 @cuda.jit(device=True)
 def gather_gpu(acc, w, i, target, indptr, index, values, penalty):
-    """Do what `gather` does, while other threads may add to acc at the same time."""
+    """Add the gradient of f_i at w to acc, (d,), atomically, since other threads may add to it; return f_i(w)."""
     m = margin_gpu(w, i, target, indptr, index, values)
     c = pull_gpu(m, target[i])
     square = w.dtype.type(0)

@@ -5,7 +5,7 @@
 A gradient of 0 leaves its parameter where it is; one that is not finite makes it NaN, so that an overflow does not pass
 for a step.
 
-Price: 2 FLOPs and 3 words per parameter (read w and g, write w), as SGD.
+Price: 2 FLOPs and 3 words per parameter (read w and g, write w), as for SGD.
 Source: Bernstein, Wang, Azizzadenesheli & Anandkumar, ICML 2018, arXiv:1802.04434.
 """
 
