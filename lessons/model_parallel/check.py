@@ -116,7 +116,7 @@ class BlockLedger:
         return next(iter(self.wrong.values()), "") or self.training_error()
 
     def training_error(self) -> str:
-        """Return which numbers are not trained, or trained wrongly; "" if all are right."""
+        """Return a message about numbers that are not trained, or trained wrongly; "" if all are right."""
         if "weights" in self.wrong:
             return self.wrong["weights"]
         for rank in range(self.ranks):

@@ -114,7 +114,7 @@ def tail(done, last=60):
 def never_empty(run):
     """Digits, 32 layers, 100 mini-batches of 32, momentum, a small rate; the network takes no time.
 
-    GPipe cuts each mini-batch into eight micro-batches, and empties before the next. never emptied: 1F1B without a
+    GPipe cuts each mini-batch into eight micro-batches, and empties before the next. `never emptied`: 1F1B without a
     flush, whole mini-batches, an update after each backward pass, and every pass on the current weights.
     """
     where = DEEP | {"depth": 30, "momentum": 0.9, "learning_rate": 0.001, "steps": 100}
@@ -303,7 +303,7 @@ def where_stashing_matters(run):
 
     A ReLU that was active in the forward pass may be inactive at the newest weights, and a plain net multiplies the
     error by every layer's weights in the backward pass: the products of old activations and new weights are not the
-    gradient of anything. off: how far they are from the gradient at the weights that the forward pass read, as a
+    gradient of anything. `off`: how far they are from the gradient at the weights that the forward pass read, as a
     multiple of its length. Where a bar is missing, training diverged.
     """
     where = {"batch": 32, "momentum": 0.0, "steps": 300, **EXACT}
@@ -358,9 +358,9 @@ HOLDS = {
 def what_a_stage_holds(run):
     """Four stages of a model of 24 layers; the most bytes held at one time, as the run counted them.
 
-    versions: weights held, as a multiple of the stage's own; micro-batches: activations, as a multiple of those of one;
-    delay: updates between reading weights and changing them. A micro-batch is 8 samples everywhere, and GPipe and 2BW
-    update after eight of them.
+    `versions`: weights held, as a multiple of the stage's own; `micro-batches`: activations, as a multiple of those of
+    one; `delay`: updates between reading weights and changing them. A micro-batch is 8 samples everywhere, and GPipe
+    and 2BW update after eight of them.
     """
     where = DEEP | {"depth": 22, "batch": 8, "workers": 4}
     alone = run(**SYNCHRONOUS, learning_rate=0.1, chunks=1, steps=1, **where).peaks()[:, KEPT]
@@ -401,7 +401,8 @@ def what_a_stage_holds(run):
     ),
 )
 def few_on_their_way(run):
-    """Four stages; the latency c of a message, in units of a forward pass f of one stage. A backward b takes 2 f.
+    """The share of the time that each of four stages computes, against the latency c of a message, in units of a
+    forward pass f of one stage. A backward pass b takes 2 f.
 
     Measured in the middle of a run, when the pipelines are full.
     """
@@ -530,9 +531,9 @@ def who_learns_first(run):
 def replicas(run):
     """A VGG in miniature: two convolutions that are most of the work, two dense layers that are most of the weights.
 
-    2-1: two machines take turns with the convolutions and sum the gradients of their few weights; the third has the
-    dense layers. plan: what PipeDream's dynamic program (the form of 2018) computes from the layers' times and sizes
-    for three machines; planned: the speed-up it expects. Bandwidth in bytes per second, no latency.
+    `2-1`: two machines take turns with the convolutions and sum the gradients of their few weights; the third has the
+    dense layers. `plan`: what PipeDream's dynamic program (the form of 2018) computes from the layers' times and sizes
+    for three machines; `planned`: the speed-up it expects. Bandwidth in bytes per second, no latency.
     """
     cnn = {"model": "cnn", "channels": 8}
     where = {"network": "ideal", "latency": 0.0, "device": "40e9:1e15:0", "batch": 8, "evaluations": 1, **cnn}

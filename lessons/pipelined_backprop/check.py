@@ -99,7 +99,7 @@ def _weights(attempt, case: Chain) -> list[float]:
 
 
 def _told(case: Chain, found: list[float]) -> str:
-    """Return which mistake leads to these weights, or how far they are from the right ones."""
+    """Return a message that says which mistake leads to these weights, or how far they are from the right ones."""
     right, last = weights(case), len(case.w) - 1
     mistakes = {
         "those of stages that wait: no forward is late": {"late": [0] * (last + 1)},

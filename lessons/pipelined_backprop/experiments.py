@@ -153,8 +153,8 @@ TRIED = {
 )
 def deeper(run):
     """Digits, a residual network of eight layers (tanh), 120 mini-batches of 32, Chen's pipeline, its weights computed
-    on one machine. One stage is plain SGD with momentum. best and least: the rate of the lowest loss at this momentum,
-    and that loss."""
+    on one machine. One stage is plain SGD with momentum. `best` and `least`: the rate of the lowest loss at this
+    momentum, and that loss."""
     for stages, steps in TRIED.items():
         found = losses_by_momentum(
             lambda momentum, rate, n=stages: loss_in_slots(run, n, rate, momentum=momentum), steps
@@ -313,10 +313,10 @@ def remedies(run):
     """The network of eight layers, in eight stages, 120 mini-batches; each remedy at its own best rate, with each
     momentum.
 
-    one rate: Chen's pipeline. half as late: 1F1B without a stash; with a stash it is PipeDream, with prediction
-    SpecTrain. a rate each: PipeMare's order of passes, where the rate of each stage is divided by its delay; `at first`
-    does so only for the first 60 updates. one machine: at its own best rate and momentum. Rates are a factor of two
-    apart; a remedy with few of them, such as SpecTrain with four, was given those around its best one.
+    `one rate`: Chen's pipeline. `half as late`: 1F1B without a stash; with a stash it is PipeDream, with prediction
+    SpecTrain. `a rate each`: PipeMare's order of passes, where the rate of each stage is divided by its delay;
+    `at first` does so only for the first 60 updates. `one machine`: at its own best rate and momentum. Rates are a
+    factor of two apart; a remedy with few of them, such as SpecTrain with four, was given those around its best one.
     """
     alone = min(row["loss"] for row in at_best(lambda m, rate: loss_in_slots(run, 1, rate, momentum=m), TRIED[1]))
     for remedy, (how, steps) in REMEDIES.items():
@@ -376,7 +376,7 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
 def same_time(run):
     """The network of eight layers, each method at its own best rate, for each momentum. One machine gets 60
     mini-batches; the table shows how many the other methods do in that time. The methods that never wait are Chen's
-    pipeline and, with half the delay, 1F1B without a stash. a rate each: the rate divided by the stage's delay plus
+    pipeline and, with half the delay, 1F1B without a stash. `a rate each`: the rate divided by the stage's delay plus
     one. Weights are computed on one machine, and GPipe's are the same as without a pipeline.
     """
     where = {**EIGHT, "learning_rate": 0.001, "steps": 40}

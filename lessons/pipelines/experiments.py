@@ -50,8 +50,8 @@ def cut_in_stages(run):
     """Digits, 48 layers; each machine holds some consecutive ones. A mini-batch of 32 passes through all of them and
     back.
 
-    idle: share of the time of all machines; weights: kilobytes on the machine that has most of them. The network takes
-    no time.
+    `idle`: share of the time of all machines; `weights`: kilobytes on the machine that has most of them. The network
+    takes no time.
     """
     alone = None
     for machines in (1, 2, 4, 8):
@@ -208,8 +208,8 @@ FAT = "64,64,64,64,64,128,128,64,64,64,64"  # twelve layers; the seventh is a qu
 def uneven_stages(run):
     """Speed on K machines with 32 micro-batches of 4 digits, as a multiple of two machines without micro-batches.
 
-    alike: 64 equal layers; one fat layer: twelve, one of which is a quarter of the work, cut as evenly as can be. The
-    other two are the authors' own numbers, on TPUs.
+    `alike`: 64 equal layers; `one fat layer`: twelve, one of which is a quarter of the work, cut as evenly as possible.
+    The other two are the authors' own numbers, on TPUs.
     """
     paper = {2: (1.8, 1.21), 4: (3.4, 1.84), 8: (6.3, 3.48)}
     models = {"alike": {"depth": 62}, "one fat layer": {"model": "mlp", "hidden": FAT, "activation": "tanh"}}
@@ -261,8 +261,8 @@ HOW = {
 def memory(run):
     """Digits, 48 layers in 4 stages, M micro-batches of 8 samples; the peak of the second stage.
 
-    again: a stage keeps only its inputs, and recomputes the forward pass before each backward pass. ms: the time of a
-    mini-batch.
+    `again`: a stage keeps only its inputs, and recomputes the forward pass before each backward pass. `ms`: the time of
+    a mini-batch.
     """
     where = {"workers": 4, "depth": 46, **DEEP}
     alone = float(run(algorithm="gpipe", chunks=1, batch=8, **where).peaks()[1, ACTIVATIONS])
@@ -304,7 +304,7 @@ def largest_model(run):
     """Machines with 1 MB each, GPipe with 16 micro-batches of 16 samples, layers of 64: how many layers fit, found by
     trial.
 
-    kept: a stage keeps what its forward pass computed; again: its inputs only. A machine also holds the weights and
+    `kept`: a stage keeps what its forward pass computed; `again`: its inputs only. A machine also holds the weights and
     gradients of its stage.
     """
 
@@ -364,9 +364,9 @@ ZOO = {
 def zoo(run):
     """Digits, 96 layers on 4 ranks, a mini-batch in 8 micro-batches; a forward pass f is a third of the work.
 
-    idle: the mean idle time of a rank per mini-batch. micro-batches: the most activations that any rank holds, in units
-    of one micro-batch's. copies: the most weights that any rank holds, in units of a quarter of the model. loss: the
-    held-out loss after six mini-batches.
+    `idle`: the mean idle time of a rank per mini-batch. `micro-batches`: the most activations that any rank holds, in
+    units of one micro-batch's. `copies`: the most weights that any rank holds, in units of a quarter of the model.
+    `loss`: the held-out loss after six mini-batches.
     """
     where = {"workers": 4, "batch": 64, "depth": 94, **DEEP}
     alone = run(**where | {"batch": 8}, algorithm="gpipe", chunks=1).peaks().max(axis=0)
@@ -411,7 +411,7 @@ def zoo(run):
 def slow_links(run):
     """Four stages of 16 layers, 16 micro-batches; c is the latency of a link, in units of a forward pass f; b = 2 f.
 
-    in the steady state: (S-1)(f+b) + 2c ((S-1) M/S + S-2).
+    `in the steady state`: (S-1)(f+b) + 2c ((S-1) M/S + S-2).
     """
     where = {"workers": 4, "chunks": 16, "batch": 128, "depth": 62, **DEEP}
     ways = {
@@ -462,7 +462,7 @@ TABLE_5 = """
     look=Look("paper", ("bubble",), "schedule", theory=("paper",), title="bubble, as a share of the span"),
 )
 def published_table(run):
-    """Language models of 1.5 to 28.3 billion parameters on 8 to 32 GPUs; case: model, stages, micro-batches.
+    """Language models of 1.5 to 28.3 billion parameters on 8 to 32 GPUs; `case`: model, stages, micro-batches.
 
     The authors profiled forward, input gradient, weight gradient and message; the bubble follows from these four times
     and the order of ops. ZB-2p searches for its order, given the four times.

@@ -25,8 +25,8 @@ def pass_time(run, slowed: int) -> float:
 
 
 def price(run, portions: str, workers: str) -> str:
-    """Return what backups near the end of a pass change for eight workers: it gets "longer" or "shorter", or only more
-    "work" is done, or "nothing" changes.
+    """Return what backups near the end of a pass change for eight workers: the pass gets "longer" or "shorter", or only
+    more "work" is done, or "nothing" changes.
     """
     values = {
         **LBFGS, "workers": 8, "portion": 23 if "small" in portions else 180, "every": 1, "memory": 0, "steps": 2,

@@ -160,7 +160,9 @@ class Handing:
         return worker
 
     def missing(self, steps: int) -> str:
-        """Return which step lacks portions, or how many steps were reported; "" if every step has all portions."""
+        """Return a message about the first step that lacks portions, or about missing steps; "" if every step has all
+        portions.
+        """
         return self.absent or ("" if self.step == steps else f"{self.step} of {steps} steps were reported")
 
     def work(self, comm, task):

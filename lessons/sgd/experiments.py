@@ -420,7 +420,7 @@ def steps_down(run, rule, rate, start, rotation, condition=CONDITION, most=MOST)
 
 
 class Turned:
-    """A task in coordinates v = rotation w, from another start."""
+    """A task whose parameters are rotated, v = rotation w, and which starts from another point."""
 
     def __init__(self, task, start, rotation):
         self.task, self.origin, self.rotation = task, start, rotation

@@ -108,7 +108,7 @@ class BackupProbe:
         self.n, self.miscounted, self.misstepped, self.updates = n, "", "", []
 
     def missing(self, steps: int) -> str:
-        """Return which update is missing or made of the wrong gradients; "" if none is."""
+        """Return a message about an update that is missing or made of the wrong gradients; "" if there is none."""
         made = len(self.updates)
         return self.miscounted or ("" if made == steps else f"{made} updates of {steps}")
 

@@ -67,9 +67,9 @@ def ages(run):
 def how_old(run):
     """Asynchronous SGD on a bowl; the server counts the updates between a worker's fetch and its push.
 
-    slowest: the time of the slowest worker, relative to the fastest. Fast workers push young gradients, and often; slow
-    workers push old gradients, and rarely. Between two of its own pushes, a worker that makes the share r of all pushes
-    sees (1 - r) / r others, and r (1 - r) / r, summed over all workers, is N-1.
+    `slowest`: the time of the slowest worker, relative to the fastest. Fast workers push young gradients, and often;
+    slow workers push old gradients, and rarely. Between two of its own pushes, a worker that makes the share r of all
+    pushes sees (1 - r) / r others, and r (1 - r) / r, summed over all workers, is N-1.
     """
     for workers in (4, 16):
         seconds = time_of(run, 6000 / workers, 1)

@@ -29,7 +29,7 @@ from lessons.staleness.experiments import BOWL, TIMES, end_loss, slow
 def begets_momentum(run):
     """The bowl w^2/2 from w = 1 at rate 1.2/N: asynchronous SGD, the mean of 200 clusters.
 
-    The fit, by least squares over 16 updates, is w(t+1) - w(t) = momentum (w(t) - w(t-1)) - rate w(t). off by: the
+    The fit, by least squares over 16 updates, is w(t+1) - w(t) = momentum (w(t) - w(t-1)) - rate w(t). `off by`: the
     largest distance from what the theorem's own momentum and rate predict. A fixed delay can be fitted, too, but with
     other numbers, and it swings wider.
     """

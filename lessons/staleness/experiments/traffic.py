@@ -82,7 +82,7 @@ def factors(run):
     """Project Adam on digits, one hidden layer of 64: dense layers of 64 x 64 and 64 x 10 weights.
 
     The gradient of a dense layer is inputs times errors, k rows of m numbers and k rows of n: k (m + n) instead of
-    m n numbers, and n biases. apart: the largest difference between two models trained with factors and without.
+    m n numbers, and n biases. `apart`: the largest difference between two models trained with factors and without.
     """
     layers = ((64, 64), (64, 10))
     for batch in (4, 8, 16, 32, 34, 64):

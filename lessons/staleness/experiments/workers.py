@@ -96,7 +96,7 @@ def too_many_workers(run):
     ),
 )
 def lost_worker(run):
-    """Digits; worker 2 is lost halfway. kept: updates per second after that, as a fraction of those before."""
+    """Digits; worker 2 is lost halfway. `kept`: updates per second after that, as a fraction of those before."""
     for method, algorithm, more in (
         ("asynchronous SGD", "asgd", {"learning_rate": 0.05}),
         ("Downpour", "downpour", {"update": "sgd", "learning_rate": 0.05}),
