@@ -113,7 +113,7 @@ def local(kind: type[Knobs]) -> list[str]:
 
 
 def meaning_of_none(kind: type[Knobs], name: str) -> str:
-    """Return what None means for knob `name` of `kind`: "no limit"."""
+    """Return what None means for knob `name` of `kind`, such as "no limit"."""
     return (kind.model_fields[name].json_schema_extra or {}).get("none", "auto")
 
 
@@ -294,7 +294,7 @@ def allowed_values(kind: type[BaseModel], name: str) -> str:
 
 
 def _bound(value: float) -> str:
-    """Return a bound as text: a large power of two as such, other integers to the last digit, since seeds can be large.
+    """Return a bound as text: a large power of two as "2^63", other integers in full, since seeds can be large.
 
     Other numbers are rounded.
     """

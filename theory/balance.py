@@ -32,7 +32,7 @@ def by_slowest(costs: Sequence[float], parts: int) -> list[int]:
 
 
 def by_blocks(costs: Sequence[float], parts: int, offset: bool = True) -> list[int]:
-    """Return torchgpipe's cut; without `offset`, the cheapest layers are not treated as free.
+    """Return torchgpipe's cut. With `offset`, the cheapest layers are treated as free, as torchgpipe does.
 
     Among equally cheap parts it chooses the one closest to the most expensive part; any other may make it loop forever.
     """
@@ -73,7 +73,9 @@ def striped_speed_up(work, stages, stripes=1):
 
 
 def _best(costs: Sequence[float], parts: int, join: Callable[[float, float], float]) -> list[int]:
-    """Return the cut with the smallest join(... join(cost of part 0, cost of part 1) ..., cost of the last part)."""
+    """Return the cut with the smallest join(... join(join(0, cost of part 0), cost of part 1) ..., cost of the last
+    part).
+    """
     _check(costs, parts)
     cost, layers = ranges(costs), len(costs)
     best: dict[tuple[int, int], tuple[float, tuple]] = {(0, 0): (0.0, ())}  # (layers, parts) -> (value, their sizes)

@@ -22,7 +22,8 @@ def rounds(P: int) -> int:
 
 
 def least(P: int, n: float, alpha: float, beta: float) -> float:
-    """Return a lower bound for any all-reduce in rounds, where a rank sends a message once its last one has arrived.
+    """Return a lower bound on the time of any all-reduce in rounds, in which a rank sends its next message only once
+    its previous one has arrived.
 
     No algorithm reaches the bound for both short and long vectors. Ranks that start several messages at once can beat
     it, by the part of alpha that does not occupy their processors.
@@ -74,14 +75,17 @@ def tree(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> flo
 
 
 def double_tree(P: int, n: float, alpha: float, beta: float, chunks: int) -> float:
-    """Return a bound for two complementary trees: a rank moves the vector twice; levels start one after the other."""
+    """Return an upper bound on the time of two complementary trees: a rank moves the vector twice, and levels start one
+    after the other.
+    """
     return 2 * n * beta * (1 + rounds(P) / chunks) + (2 * rounds(P) + chunks - 1) * alpha
 
 
 def hierarchical(
     nodes: int, ranks: int, n: float, within: tuple[float, float], between: tuple[float, float], nics: int = 1
 ) -> float:
-    """Return the time to reduce within each of `nodes` nodes of `ranks` ranks, and then between nodes.
+    """Return the time of a reduce-scatter in each of `nodes` nodes of `ranks` ranks, a ring between nodes for each
+    piece, and an all-gather in each node.
 
     `within` and `between` are (alpha, beta) of the links. A node has `nics` ports in each direction, and every port is
     shared by the same number of ranks.

@@ -16,7 +16,7 @@ import numpy as np
 
 
 def harmonic(n: int) -> float:
-    """Return H_n; H_0 = 0.
+    """Return the harmonic number H_n = 1 + 1/2 + ... + 1/n; H_0 = 0.
 
     >>> harmonic(100).__round__(3)
     5.187

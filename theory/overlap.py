@@ -167,7 +167,9 @@ def prefetching(p: StepCosts, ahead: int, add: Cost = Cost()) -> float:
 
 
 def steps(p: StepCosts, number: int, *, delay: int = 0, urgent: bool = False, most: float = math.inf) -> list[float]:
-    """Return when (s) each of `number` steps begins, if a layer waits for its all-reduce from `delay` + 1 steps ago."""
+    """Return the times, in s, at which the first `number` steps begin, if a layer's forward pass waits for its
+    all-reduce of `delay` + 1 steps ago.
+    """
     network, now, begins = SerialNetwork(), 0.0, []
     for step in range(number):
         begins.append(now)

@@ -113,7 +113,7 @@ def link(
 
 
 def flat(stages: Sequence[PlannedStage], replicas: int = 1) -> tuple[PlannedStage, ...]:
-    """Return a hierarchy of stages, flattened. Replicating a machine replicates all the stages inside it."""
+    """Return the stages of a hierarchy as one sequence. Replicating a machine replicates all the stages inside it."""
     found: list[PlannedStage] = []
     for stage in stages:
         each = replicas * stage.replicas

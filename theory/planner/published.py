@@ -204,7 +204,7 @@ def _kind(rows: PublishedRows) -> np.ndarray:
 def leave_out(
     rows: PublishedRows, groups: np.ndarray, method: Callable[[PublishedRows, PublishedRows], np.ndarray]
 ) -> np.ndarray:
-    """Return the predictions that `method(its rows, all other rows)` makes for each group."""
+    """Return a prediction for each row: `method(rows of its group, all other rows)` predicts a group at a time."""
     predicted = np.zeros(len(rows))
     for group in np.unique(groups):
         mine = groups == group

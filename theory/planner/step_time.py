@@ -153,7 +153,7 @@ class StepPrices:
         return self.tokens * forward / self.bounded, self.tokens * backward / self.bounded
 
     def tensor(self):
-        """Return the exposed time of a layer's two all-reduces in one direction, in s."""
+        """Return the exposed time of a layer's two all-reduces in one pass, forward or backward, in s."""
         at, gpu = self.setup.layout, self.setup.gpu
         nbytes = 2 * (at.tensor - 1) / at.tensor * 2 * self.tokens * self.setup.model.width
         return 2 * nbytes / (COLLECTIVES * gpu.link) * self._shown()
@@ -166,7 +166,9 @@ class StepPrices:
         return nbytes / (COLLECTIVES * rate) * (1 - self.constants.hidden_tensor)
 
     def experts(self):
-        """Return the time of sending tokens to their experts and back, in one direction of a layer, in s."""
+        """Return the time of sending tokens to their experts and back in one pass of a layer, forward or backward, in
+        s.
+        """
         model, at, gpu = self.setup.model, self.setup.layout, self.setup.gpu
         split = np.where(at.sequence_parallel, at.tensor, 1)
         nbytes = 2 * 2 * self.tokens / split * model.chosen * model.width  # there and back, 16-bit
@@ -238,7 +240,7 @@ class StepPrices:
 
 
 def step_time(setup: Setup, constants: Constants = FITTED) -> StepTime:
-    """Return the time of a step."""
+    """Return the time of a step, by its parts."""
     prices, model, at, software = StepPrices(setup, constants), setup.model, setup.layout, setup.software
     one, head = prices.layer(), prices.head()
     experts = model.expert_parameters / (at.tensor * at.expert)
