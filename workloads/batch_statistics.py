@@ -26,7 +26,7 @@ def use_gather(gather: Callable[[Any], list] | None) -> Iterator[None]:
 
 
 def pool(gather: Callable[[Any], list], mean, variance) -> tuple:
-    """Return (mean, variance), (c,) each, over the equal batches of all workers, given those of this worker's batch.
+    """Return (mean, variance), (c,) each, over the equally large batches of all workers, given those of this worker's.
 
     They are added in the order of ranks, so all workers get the same bits. The variance is summed from distances to the
     mean, which keeps its digits if the mean is far from zero.

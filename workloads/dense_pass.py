@@ -28,7 +28,7 @@ class DensePass:
 
     @classmethod
     def of(cls, layers: Sequence[Layer], loss: kernels.Kernel, by_layer: Callable) -> Callable:
-        """Return a DensePass for these layers if it supports them, else `by_layer`."""
+        """Return a DensePass for these layers if it supports all of them and the loss, else `by_layer`."""
         small = all(type(layer) is Dense or _is_block(layer) for layer in layers)
         return cls(layers, by_layer) if small and loss.name == "softmax_cross_entropy" else by_layer
 

@@ -168,7 +168,7 @@ class MoeBlock(Layer):
         return (norm_back(dy, dh, u, r, gain) if needed else None), (u, dh, h, dz)
 
     def router_weights(self, gradients, pending) -> None:
-        """Write the gradients of the norm and of R."""
+        """Write the gradients of the norm's parameters and of R to `gradients`."""
         u, dh, h, dz = pending
         norm_weights(gradients[:2], u, dh)
         kernels.matmul(gradients[2], rows(h).T, dz)
@@ -243,6 +243,6 @@ def run_experts_back(parts, saved: Sequence, doutputs: Sequence) -> tuple[list, 
 
 
 def expert_weights(gradients, pending: Sequence) -> None:
-    """Write the gradients of the experts' parameters."""
+    """Write the gradients of the experts' parameters to `gradients`."""
     for own, rest in zip(by_expert(gradients), pending, strict=True):
         mlp_weights(own, rest)

@@ -392,7 +392,9 @@ class Task:
         return loss, g
 
     def _replay_if_possible(self) -> ReplayedGradient | None:
-        """Return the workload's gradient, replayed from CUDA graphs; None, and remark why, if it cannot be."""
+        """Return the workload's gradient, replayed from CUDA graphs. If it cannot be, add a remark that says why, and
+        return None.
+        """
         workload, refuse = self.workload, self.event_log.remarks.append
         obstacles = {
             "the ranks computed on the CPU": self.comm.device == "cpu",

@@ -83,7 +83,7 @@ class TensorShard:
     # the loss is recorded on rank 0 only, since all ranks compute the same
 
     def loss(self, y, target) -> tuple:
-        """Return (loss, dy), the mean loss and the gradient at y, if y has all outputs."""
+        """Record the mean loss, and return (loss, dy), with the gradient at y. y must have all outputs."""
         with self.task.event_log.doing(COMPUTE, "loss"):
             loss, dy = self.model.loss(y, target)
         self._record(loss, target)
@@ -104,7 +104,7 @@ class TensorShard:
             return sums
 
     def cross_entropy(self, z, largest, sums, target) -> tuple:
-        """Return (loss, dz), the mean loss and the gradient at z, given the `sums` over all ranks."""
+        """Record the mean loss, and return (loss, dz), with the gradient at z, given the `sums` over all ranks."""
         with self.task.event_log.doing(COMPUTE, "loss"):
             dz = kernels.empty_like(z)
             loss = kernels.vocabulary_cross_entropy(dz, z, largest, sums, target.reshape(-1), int(self.classes[0]))

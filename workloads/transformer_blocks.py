@@ -114,7 +114,7 @@ class HeadsBlock(NormedBlock):
     # what each position does by itself, before attention and after it
 
     def queries(self, parts, h) -> tuple:
-        """Return (h, (q, k, v)) by samples, (n, time, width)."""
+        """Return (h, (q, k, v)), each with an axis of samples, (n, time, width)."""
         _, _, wq, bq, wk, bk, wv, bv, _, _ = parts
         h = h.reshape(-1, self.time, h.shape[1])
         return h, (project(h, wq, bq), project(h, wk, bk), project(h, wv, bv))
