@@ -54,7 +54,7 @@ def prepare() -> None:
 
 
 def welcome() -> None:
-    """Open a browser if there is a screen. Streamlit leaves this to apps."""
+    """Open a browser, unless the server is headless. Streamlit leaves this to apps."""
     if not st.get_option("server.headless"):
         webbrowser.open(f"http://localhost:{st.get_option('server.port')}/{st.get_option('server.baseUrlPath')}")
 

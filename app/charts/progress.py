@@ -37,7 +37,8 @@ def step_time(shown: list[Shown], workers: tuple[int, ...], loss: float | None) 
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """Return a figure of the speed-up over the fewest workers: in samples/s, and in the time to a held-out `loss`.
+    """Return a figure of the speed-up relative to the fewest workers: in samples/s, and in the time to a held-out
+    `loss`.
 
     With a target loss, the time to it replaces samples/s.
     """

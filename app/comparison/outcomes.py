@@ -68,7 +68,7 @@ def draw_map(
     states: Sequence[JobState],
     opened: Callable[[Experiment], None],
 ) -> None:
-    """Draw a figure over the values of two settings; `states` are the states of the runs, row by row.
+    """Draw a heat map of a figure over the values of two settings; `states` are the states of the runs, row by row.
 
     opened(experiment) is called when the cell of a run is clicked.
     """

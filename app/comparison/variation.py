@@ -43,7 +43,9 @@ def worker_stops(e: Experiment, strong: bool = False) -> tuple[list[int], str]:
 
 
 def values(one: Control, now: Any) -> list:
-    """Return the values for a sweep of a setting other than workers: two steps on each side of `now`."""
+    """Return the values for a sweep of a setting other than workers: all its options, or two steps on each side of
+    `now`.
+    """
     if one.kind in ("choice", "list"):
         return list(one.options)
     if one.kind == "switch":

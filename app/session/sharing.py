@@ -81,7 +81,7 @@ def _pins() -> list[tuple[str, str]]:
 
 
 def receive() -> list[str]:
-    """Run and pin the queries that a link pins; return a sentence for each that cannot run."""
+    """Run the experiments whose queries a link pins, and pin their runs; return a sentence for each that cannot run."""
     made, active, wrong = {}, {}, []
     for query in pins.queries():
         try:

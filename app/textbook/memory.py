@@ -26,7 +26,7 @@ def recorded_answers() -> tuple[Answer, ...]:
 
 
 def add(other: ReaderProgress) -> None:
-    """Merge the progress from another document."""
+    """Merge the progress in another document into this reader's."""
     st.session_state.progress = progress.merge(other, document())
 
 

@@ -60,7 +60,9 @@ def _pin(name: str, folder: str) -> None:
 
 
 def title(e: Experiment) -> str:
-    """Return a run's title and, in small print, its files' names: "EASGD on handwritten digits", easgd, digits."""
+    """Return a run's title and, in small print, the names used on the command line: "EASGD on handwritten digits",
+    "easgd, digits".
+    """
     return f"{escape_markdown(naming.title(e))} :small[:gray[{escape_markdown(naming.files(e))}]]"
 
 

@@ -42,7 +42,9 @@ FLAGS = ("--json", "--quiet", "--submit", "--help")
 
 
 class FiniteRange(click.FloatRange):
-    """Numbers within bounds. NaN, which click accepts, and infinity are refused like text."""
+    """A click type: finite numbers within bounds. NaN, which click itself accepts, and infinity are refused as if they
+    were text.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = super().convert(value, param, ctx)

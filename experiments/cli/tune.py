@@ -106,8 +106,8 @@ def _searchable(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def draw(search: Search, file: Path) -> None:
-    """Write a picture of the held-out loss over all rates of a search whose runs are stored, with a band over its
-    seeds.
+    """Write a picture of the held-out loss against all rates of a search whose runs are stored, with a band of one
+    standard deviation over its seeds.
     """
     from experiments.exports.export import write_file
     from experiments.exports.sweep_plot import sweep_svg

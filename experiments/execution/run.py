@@ -363,7 +363,8 @@ def _batch(experiment: Experiment, workload) -> int:
 
 
 def _status(outcome: Outcome, trace: Trace, experiment: Experiment) -> tuple[str, str, tuple[int, float] | None]:
-    """Return ("finished" | "diverged" | "failed" | "cancelled", the reason, (rank, seconds) of the loss that ended it).
+    """Return ("finished" | "diverged" | "failed" | "cancelled", the reason, (rank, seconds) of the lost rank that ended
+    the run, or None).
 
     If a method needs every rank's part of the model, a run has failed even if a rank was lost only at the very end,
     when no other waited for it. It has also failed if no worker is left, even if servers ended normally.

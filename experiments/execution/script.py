@@ -23,7 +23,7 @@ def run(
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> ScriptRun:
-    """Run the script and return its record, up to where it stopped if it failed.
+    """Run the script and return its record. If the script fails, the record ends where it stopped.
 
     `on_line(rank, line)` gets what ranks print, `on_progress(event_logs, seconds)` how far they are in virtual time.
     `stop` ends the run early, with status "cancelled". Raise ValueError if the source is not Python, or if the script

@@ -127,7 +127,9 @@ def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> L
 
 
 def learning_page(run: Run, root: str | Path) -> str:
-    """Return a page on how a run learned, from `root` or a replay. Raise ValueError if it cannot be replayed."""
+    """Return a page on how a run learned, from its record in `root` or from a replay that is then stored there. Raise
+    ValueError if the run cannot be replayed.
+    """
     job = record.spec(run)
     found = record.load(job.find_result(root) or job.perform(root))
     frames = {"learning": ("landscape", landscape.frame(run, found, "learning"))}
@@ -148,15 +150,13 @@ def picture(run: Run) -> bytes:
 
 
 def curves(run: Run):
-    """Return the figure of training and held-out loss, and accuracy, over the run's own clock, as the workbench shows
-    it.
-    """
+    """Return a Plotly figure of training loss, held-out loss and accuracy against time on the run's own clock."""
     figure = plotly_figure(drawings(run))
     return figure.update_layout(template="plotly_white", height=420, margin={"t": 40})
 
 
 def drawings(run: Run) -> dict[str, Picture]:
-    """Return the pictures of a run's loss and, if it has one, accuracy over its own clock, by name."""
+    """Return the pictures of a run's loss and, if it has one, its accuracy against time on its own clock, by name."""
     shown = [Shown(run.experiment.algorithm, run, 0)]
     named = {"Loss": pictures.loss(shown, "seconds")}
     if np.isfinite(run.evaluations["accuracy"]).any():

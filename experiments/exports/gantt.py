@@ -82,7 +82,7 @@ def chart(study: Study, width: int) -> Text:
 
 
 def pieces(study: Study) -> Iterator[Piece]:
-    """Yield the pieces that take time, rank by rank and in order.
+    """Yield the pieces that take time, rank by rank, and in order of time on each rank.
 
     If ranks have two stages, names of the second are in lower case; if they have more, names begin with the stage.
     """
@@ -130,7 +130,7 @@ def _unit(times: list[float]) -> float:
 
 
 def _named(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, str]]]:
-    """Return (letter, kind) for each rank and column. A rank's letters spell the names of its ops; the kind determines
+    """Return (letter, kind) for each rank and column. A rank's letters form the names of its ops; the kind determines
     the colour.
     """
     idle = ("." * max(1, grid.wide - grid.gap)).ljust(grid.wide) * grid.cells

@@ -1,4 +1,6 @@
-"""The held-out loss of a sweep as SVG: lines over a setting, points over a range, or a map over two settings."""
+"""The held-out loss of a sweep as SVG: lines against one setting, points against a range, or a heat map of two
+settings.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -68,7 +70,9 @@ def _places(outcomes: Sequence[RunOutcome], axes: Sequence[str]) -> list[Place]:
 
 
 def _series(places: Sequence[Place], across: int, other: tuple, number: int, axes: Sequence[str], line: bool) -> Series:
-    """Return a series over axis `across`: the places whose other axes have the values `other`, or all if it is ()."""
+    """Return a series along axis `across`, of the places whose values on the other axes are `other`; of all places if
+    that is ().
+    """
     some = sorted(
         (p for p in places if not other or _without(p.values, across) == other), key=lambda place: place.values[across]
     )

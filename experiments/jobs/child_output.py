@@ -1,4 +1,4 @@
-"""A child's output pipe, in a form that a selector can wait for.
+"""The output pipe of a child process, in a form that a selector can wait for.
 
 On POSIX that is the pipe itself. On Windows a selector accepts only sockets, so a thread copies the pipe into a socket.
 """

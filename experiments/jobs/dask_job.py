@@ -62,7 +62,7 @@ class DaskReport(StatusWriter):
 
 
 def perform(text: str, topic: str, key: str) -> tuple[dict[str, Any], bytes]:
-    """Do the job whose spec is the JSON `text`. Return the line that ends it, and its result's folder, packed.
+    """Do the job whose spec is the JSON `text`. Return its last status line and the packed folder of its result.
 
     Where the server shares the disk, nothing is packed, and the line is also sent to `topic`, which is sooner and
     cheaper than fetching it.

@@ -197,7 +197,9 @@ class Pool:
             self._owners[owner] = time.monotonic() + self.lease
 
     def release(self, owner: str) -> None:
-        """End the lease of `owner` and of every owner/... after the grace period, unless it is renewed."""
+        """Let the lease of `owner`, and of every owner whose name continues it after a slash, end after the grace
+        period, unless it is renewed.
+        """
         with self._lock:
             for name in self._owners:
                 if name == owner or name.startswith(f"{owner}/"):
@@ -329,8 +331,8 @@ class Pool:
                 self._leave(job, owner, "its reader has left")
 
     def _weigh(self) -> None:
-        """Kill the jobs of this machine that exceed the memory limit together with their descendants, except jobs on
-        GPUs. Do nothing if the last check was too recent.
+        """Kill each job on this machine that exceeds the memory limit, counting its descendants; jobs on GPUs have no
+        limit. Do nothing if the last check was too recent.
         """
         began = time.monotonic()
         if not memory.WATCHED or began < self._look:

@@ -52,7 +52,9 @@ LATEST = 1e9  # s
 
 
 def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
-    """Return the job that reads these files, each (name, content), as a "run" or a "table"; `put` them first."""
+    """Return the job that reads these files, each (name, content), as a "run" or a "table". `put` must store them
+    first.
+    """
     if not files or len(files) > MOST_FILES:
         raise ValueError(f"there are {len(files)} files; 1 to {MOST_FILES} are accepted.")
     if (total := sum(len(content) for _, content in files)) > MOST_BYTES:

@@ -93,7 +93,7 @@ class Ground(NamedTuple):
 
 
 def ground(plane: Plane, points: np.ndarray, loss: Callable[[np.ndarray], float], cells: int, tell=None) -> Ground:
-    """Return the loss on about `cells` cells around `points`, (n, 2), of the plane.
+    """Return the loss on a grid of about `cells` cells of the plane, around `points`, (n, 2).
 
     tell(part) is called after each row. A path much narrower than the picture is stretched across it.
     """

@@ -1,5 +1,5 @@
-"""The record of how a run learned, and the job that makes it. Processes that compute nothing themselves can import
-this.
+"""The record of how a run learned, and the job that makes it. It is cheap to import, for processes that compute nothing
+themselves.
 """
 
 import io

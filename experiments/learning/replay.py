@@ -96,7 +96,7 @@ def learn(
 
 
 def _replay(e: Experiment, progress: Callable[[float], None]) -> Recording:
-    """Return a recording of every model of `e`, which is run again, however long that takes."""
+    """Run `e` again, however long that takes, and return a recording of all its models."""
     workload = workload_of(e)
     trajectory = Trajectory(workload.parameters, workload.dtype.itemsize, e.ranks)
     worker = watch_worker(e.method.worker, trajectory)

@@ -127,7 +127,9 @@ class WatchedTask:
 
 
 def watch_worker(worker: Callable[[Any, Any, Any], Any], trajectory: Trajectory) -> Callable[[Any, Any, Any], Any]:
-    """Return `worker` with its task watched and its returned model recorded."""
+    """Return a worker that does what `worker` does, and records the models of its task and the model it returns in
+    `trajectory`.
+    """
 
     def program(comm, task, s):
         seen = WatchedTask(task, trajectory)

@@ -76,7 +76,7 @@ class Instruction:
 
     @property
     def conflict(self) -> int:
-        """The largest number of cells accessed in one bank of shared memory, one after the other."""
+        """The largest number of different cells in one bank of shared memory; they are accessed one after the other."""
         return max(Counter(cell * self.itemsize // BANK % WARP for cell in {*self.cells}).values())
 
     def description(self) -> str:

@@ -25,7 +25,8 @@ def compare(runs: Sequence[Run | RunOutcome]) -> list[dict[str, Any]]:
 
 
 def over_seeds(runs: Sequence[Run | RunOutcome]) -> list[dict[str, Any]]:
-    """Return one row per group of runs that differ only in their seed: settings, seeds, status, SeedFigures.
+    """Return one row per group of runs that differ only in their seed: its settings, seeds and status, and a SeedFigure
+    for each main figure.
 
     Raise ValueError if a seed occurs twice on the simulated cluster, where that is the same run, not a second sample.
     """

@@ -15,7 +15,7 @@ def workers(e: Experiment) -> set[int]:
 
 
 def trained_on(run: Run) -> list[str]:
-    """Return a note that other workers continued without the lost ones; no note if none took a step afterwards."""
+    """Return a note that other workers continued without the lost ranks; no note if none took a step afterwards."""
     lost, losses = run.trace.lost_ranks(), run.losses
     if run.status != "finished" or not lost:
         return []

@@ -50,7 +50,9 @@ def save(guesses: Guesses, folder: Path) -> None:
 
 
 def load(folder: Path, evaluations: int) -> Guesses | None:
-    """Return the guesses of a run with that many evaluations, or None. Raise ValueError if the file is damaged."""
+    """Return the guesses of a run with that many evaluations, or None if it has none. Raise ValueError if the file is
+    damaged.
+    """
     path = folder / FILE
     if not path.exists():
         return None

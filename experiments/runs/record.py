@@ -50,7 +50,7 @@ class Run(Holdings):
     updates      updates of the model that would be shipped; None if not counted
     summary      plain values for people: what the command line prints and run.json keeps
     status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
-    fatal_loss   (rank, seconds) of the loss that ended the run, None if none did
+    fatal_loss   (rank, seconds) of the rank whose loss ended the run, None if none did
     waits        what ranks waited for when the run ended in a deadlock; is not stored
     gpus         how many GPUs the ranks had, or 0 if they computed on the CPU because there were too few; None if the
                  run did not ask for GPUs

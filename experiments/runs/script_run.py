@@ -83,7 +83,7 @@ class ScriptRun(Holdings):
 
 
 def record(experiment: ScriptExperiment, recorded: Recorded) -> ScriptRun:
-    """Return the run of `experiment` that was `recorded`, up to where it stopped."""
+    """Return the ScriptRun of `experiment`, with everything that was `recorded` until it stopped."""
     from cluster.torch.summary import summarize  # with torch
 
     outcome = recorded.outcome

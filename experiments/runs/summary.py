@@ -181,7 +181,7 @@ def commit() -> str:
 
 
 def _uncompressed(run: Run, steps: int, per_epoch: int | None) -> float:
-    """Return the bytes that the same steps would send without compression, by the declared price; 0 if nothing is
+    """Return the bytes that the same steps would send without compression, as the algorithm declares; 0 if nothing is
     compressed.
 
     Also 0 if there is no price, or if the price depends on the length of an epoch and `per_epoch` is None.

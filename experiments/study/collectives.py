@@ -25,14 +25,14 @@ from theory import collective_costs
 
 MOST = 1024  # largest number of ranks, which takes a few seconds to simulate
 FREE = Device(math.inf, math.inf, 0.0)
-ITEM = 4  # bytes of each number, which stands for a piece of the vector
+ITEM = 4  # bytes of each number, which represents a piece of the vector
 FILE = "costs.json"
 FULL = 4  # times the depth of a double tree: with this many chunks all levels are busy, and its time is right to 0.5 %
 
 
 @dataclass(frozen=True)
 class AllReduceCost:
-    """One all-reduce of `nbytes` among `ranks` that all arrive at the same time."""
+    """The cost of one all-reduce of `nbytes` among `ranks` that all start at the same time."""
 
     name: str
     ranks: int

@@ -210,7 +210,9 @@ def plan(profile: Profile, levels: Levels, method: str, own: Sequence[int] = (),
 def communication(
     profile: Profile, plan: Partition, method: str, bandwidth: float, compression: float | None = None
 ) -> list[tuple[float, float]]:
-    """Return (time of the gradient exchange, time of the next link) per stage, in s per mini-batch, by `method`."""
+    """Return, for each stage, (time of the gradient exchange, time of the link to the next stage), in s per mini-batch,
+    as `method` counts them.
+    """
     form, seconds = FORM_OF.get(method, "2018"), []
     for n, (first, last, replicas, _) in enumerate(plan.stages):
         weights = sum(profile.weights[first : last + 1])

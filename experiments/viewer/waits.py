@@ -120,8 +120,8 @@ def message(
     more: dict[str, np.ndarray] | None = None,
     words: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    """Return, packed, the columns CELLS of the spans in the rows `row`, and the columns `more`. `words` replaces some
-    of WORDS.
+    """Return a packed message with the columns CELLS of the spans in the rows `row`, and the columns `more`. `words`
+    replaces some of WORDS.
     """
     kinds = {"how": "u1", "what": "u2", **dict.fromkeys(("caused", "back", "factor", "without", "bytes"), "f4")}
     columns = {name: column.astype(kinds.get(name, "i4")) for name, column in cells.items()}

@@ -61,7 +61,9 @@ def cluster(name: str) -> str:
 
 
 def actual_cluster(e: Experiment, gpus: int | None = None) -> str:
-    """Return a phrase for the real cluster of a run on `gpus` GPUs or, if `gpus` is None, the one that `e` asks for."""
+    """Return a phrase for the real cluster on which `e` ran with `gpus` GPUs or, if `gpus` is None, for the one that it
+    asks for.
+    """
     if gpus == 0:
         return "real processes on the CPU, since there are no GPUs here"
     if gpus is not None and gpus < e.ranks:
@@ -108,7 +110,9 @@ SECONDS = re.compile(r"\b(\d[\d.]*(?:e-\d+)?) s\b")
 
 
 def readable(e: Experiment, text: str) -> str:
-    """Return a message of a run as worded in pictures: "worker 3 was lost at 40 ms" for "rank 3 was lost at 0.04 s"."""
+    """Return a message of a run with names and times as pictures show them: "worker 3 was lost at 40 ms" for "rank 3
+    was lost at 0.04 s".
+    """
     names = ranks(e)
 
     def name(found: re.Match) -> str:

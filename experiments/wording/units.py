@@ -15,7 +15,8 @@ _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 def plus_minus(value: float, error: float | None, alone: Callable[[float], str], decimals: int | None = None) -> str:
-    """Return a value and its error as "0.2376 ± 0.0012": the error has two digits, and the value has as many decimals.
+    """Return a value and its error as "0.2376 ± 0.0012": the error has two significant digits, and the value as many
+    decimals.
 
     With `decimals`, both have that many. Without an error, or with one too small to be visible, return `alone(value)`.
     """

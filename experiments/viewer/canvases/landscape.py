@@ -76,7 +76,7 @@ def pending(name: str, said: str, asks: bool, boundary: bool) -> bytes:
 
 
 def model_word(run: Run) -> str:
-    """Return the name of the model that would be shipped."""
+    """Return what to call the model that would be shipped: "centre", "server's model" or "model"."""
     if has_springs(run):
         return "centre"
     return "server's model" if run.experiment.servers else "model"
