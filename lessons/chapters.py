@@ -98,7 +98,7 @@ class Chapter:
 
     @cached_property
     def figure_questions(self) -> dict[str, str]:
-        """The questions of the figures in experiments.py by full name, read without running anything."""
+        """The question of each declared figure, by the figure's full name, read without running anything."""
         found = figure.questions_in(self.folder)
         return {f"{self.name}.{name}": question for name, question in found.items()}
 

@@ -28,7 +28,7 @@ SOURCES = re.compile(r"(?m)^## Sources$")
 
 @cache
 def meanings() -> dict[str, str]:
-    """Return the meaning of each term that is explained, longest terms first."""
+    """Return {term: meaning} for the terms that are explained, the longest terms first."""
     rows = dict(ROW.findall(TABLES.read_text("utf-8")))
     return {term: rows[term] for term in sorted(EXPLAINED, key=len, reverse=True)}
 

@@ -53,7 +53,7 @@ class RecordedFigure:
         return [row | differing for row, differing in zip(self.rows, own, strict=True)]
 
     def shows(self, claim: str) -> bool:
-        """Return whether every seed shows this claim."""
+        """Return whether this claim holds under every seed."""
         return self.claims[claim] == len(self.seeds)
 
     def frame(self, look: Look | None = None) -> bytes:

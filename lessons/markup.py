@@ -190,7 +190,7 @@ def numbered_items(text: str, chapter: str) -> tuple[str, ...]:
 
 
 def predictions(text: str) -> list[str]:
-    """Return the quiz items that `text` asks, in order."""
+    """Return the names of the quiz items that `text` asks as predictions, in order."""
     alone = (ALONE.match(line) for line, code in folds.lines(text) if not code)
     return [mark[1].partition(" ")[2] for mark in alone if mark and mark[1].startswith("predict ")]
 

@@ -137,7 +137,7 @@ class Standing(NamedTuple):
 
 
 def standing(answers: Iterable[Answer]) -> Standing:
-    """Return how many questions were answered, and how good the first answers were."""
+    """Return the Standing of a reader who gave these answers, oldest first."""
     first: dict[tuple[str, str], Answer] = {}
     for answer in answers:
         first.setdefault(answer.question, answer)

@@ -10,7 +10,9 @@ def left(run, workers: int) -> float:
 
 
 def halfway(run, starts: str) -> str:
-    """Return how the loss of the mean of two networks compares with the networks' own losses."""
+    """Return whether the loss of the mean of two networks is "better" than the mean of their losses, "between" that and
+    the higher one, or "worse" than both.
+    """
     rows = once.two_starts.rows(run)
     mean = value(rows, "loss", starts=starts, along=0.5)
     first, *_, last = column(rows, "loss", starts=starts)
@@ -18,7 +20,9 @@ def halfway(run, starts: str) -> str:
 
 
 def seldom(run, period: int, what: str) -> str:
-    """Return how a quantity changes if eight workers average every `period` steps instead of every step."""
+    """Return how a quantity changes if eight workers average every `period` steps instead of every step: "higher",
+    "lower" or "same".
+    """
     often, now = (_quantity(meetings.meeting(run, p), what) for p in (1, period))
     return "same" if abs(now / often - 1) < 0.05 else "higher" if now > often else "lower"
 
@@ -50,7 +54,9 @@ BOTH = {"all are late now and then, and one also takes three times as long": ("e
 
 
 def company(run, late: str) -> str:
-    """Return how the time spent waiting changes if eight machines average every 64 steps instead of every step."""
+    """Return how much of the waiting ends if eight machines average every 64 steps instead of every step: most
+    ("goes"), none ("stays") or "part".
+    """
     often, seldom = (waiting.speed_up(run, *(waiting.LATE | BOTH)[late], period) for period in (1, 64))
     return "goes" if seldom > 2 * often else "stays" if abs(seldom / often - 1) < 0.05 else "part"
 
@@ -72,7 +78,9 @@ def spring(run, period: int) -> str:
 
 
 def settles(run, often: str) -> str:
-    """Return where the average of two workers with different data converges."""
+    """Return where the average of two workers with different data converges: to the "optimum", to the "middle" of the
+    two workers' own optima, or "between" the two.
+    """
     period = {"in every step": 1, "every 20 steps": 20, "every 200 steps": 200}[often]
     where = float(run(algorithm="local_sgd", period=period, **unlike.UNLIKE).parameters[0])
     return "optimum" if abs(where + 2 / 3) < 0.02 else "middle" if abs(where) < 0.05 else "between"

@@ -71,7 +71,7 @@ def on_paper(chapter: Chapter) -> dict[str, Any]:
 
 
 def labels(queries: tuple[str, ...]) -> dict[str, str]:
-    """Return each run's label: its algorithm, and the settings in which the runs differ."""
+    """Return the label of each run, by its query: the run's algorithm, and the settings in which the runs differ."""
     flats = {query: dict(parse_qsl(query, keep_blank_values=True)) for query in queries}
     names = dict.fromkeys(name for flat in flats.values() for name in flat)
     differing = [n for n in names if n not in ("slow", "algorithm") and len({f.get(n) for f in flats.values()}) > 1]

@@ -16,7 +16,9 @@ def door(run, workers: int) -> float:
 
 
 def least(run, few: int, many: int) -> float:
-    """Return by what percentage the bytes that each rank must send at least grow from `few` to `many` ranks."""
+    """Return by what percentage the fewest bytes that the busiest rank can send in a sum increase from `few` to `many`
+    ranks.
+    """
     return 100 * (collective_costs.share(many) / collective_costs.share(few) - 1)
 
 

@@ -120,7 +120,5 @@ def in_turn(first, count):
 
 
 def all_at_once(comm, x):
-    """Sum like `by_everybody`, except that all ranks start with rank 0, so that they queue at one port, then at the
-    next.
-    """
+    """Sum like `by_everybody`, except that all ranks begin with rank 0: they queue at one port, then at the next."""
     by_everybody(comm, x, lambda first, count: list(range(count)))

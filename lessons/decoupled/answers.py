@@ -49,14 +49,16 @@ def stacked(run, learns: str) -> str:
 
 
 def angle(run, when: str, layers: str) -> str:
-    """Return the range that the angle between a step and the gradient falls in."""
+    """Return whether the angle between a step and the gradient is about "right", clearly "acute", or "small"."""
     steps = 0 if "first" in when else 300
     degrees = errors.angle(run, steps, direct=True, hidden="hidden" in layers)
     return "right" if abs(degrees - 90) < 10 else "acute" if 35 < degrees <= 80 else "small"
 
 
 def race(run, method: str) -> str:
-    """Return how the final loss of a method compares with that of back-propagation after the same number of steps."""
+    """Return how the final loss of a method compares with that of back-propagation after the same number of steps:
+    "lower", "alike" or "higher".
+    """
     name = {"old": "old errors", "losses": "own loss", "random": "random errors"}[method.split()[0]]
     ratio = _end(run, name) / _end(run, "back-propagation")
     return "lower" if ratio < 2 / 3 else "alike" if ratio < 4 / 3 else "higher"

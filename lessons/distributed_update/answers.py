@@ -15,7 +15,7 @@ def serial(run, share: int, ranks: int) -> float:
 
 def wire(run, ranks: int, gathered: str) -> str:
     """Return how the bytes sent change if the update is sharded and the new weights, perhaps with moments, are
-    gathered.
+    gathered: "same", "half more" or "twice".
     """
     whole, sharded = (
         run(
@@ -104,7 +104,9 @@ def gain(run, gradient: int, exchange: int, accumulate: int) -> float:
 
 
 def loss(run, accumulate: int, after: str) -> str:
-    """Return how the held-out loss compares with that of an update for every mini-batch at a rate of 0.1."""
+    """Return how the held-out loss compares with that of an update for every mini-batch at a rate of 0.1: "lower",
+    "alike" or "higher".
+    """
     few = 64
     others = accumulate, few if "mini" in after else few * accumulate, 0.2 if "twice" in after else 0.1
     ends = [

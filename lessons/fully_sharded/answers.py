@@ -66,7 +66,9 @@ def shown(run, **values) -> float:
 
 
 def four_times(run, ranks: int, times: int) -> float:
-    """Return the ratio of a layer's forward time to its gather's once four times as many ranks share the batch."""
+    """Return the ratio of a layer's forward time to its gather time once four times as many ranks share the batch, if
+    it was `times` with `ranks`.
+    """
     return times / 4 * (ranks - 1) / ranks / ((4 * ranks - 1) / (4 * ranks))
 
 
@@ -76,7 +78,7 @@ def leaves(run, nodes: int, ranks: int) -> float:
 
 
 def crosses(run, other: str) -> str:
-    """Return whether "less", "more" or the "same" crosses between nodes with a copy per node, compared with another
+    """Return whether "less", "more" or the "same" traffic crosses between nodes with a copy per node as with another
     way.
     """
     named = {

@@ -100,8 +100,8 @@ def textbook(comm, task, s):
 
 
 def _other_sizes(solution, dice: random.Random) -> str:
-    """Return a message about the first of some small runs, at the limits of `s.prefetch` and of the number of ranks,
-    that fails; "" if none does.
+    """Try small runs at the limits of `s.prefetch` and of the number of ranks. Return a message about the first that
+    fails; "" if none does.
     """
     odd = [dice.randint(5, 40) for _ in range(5)]
     tried = [(2, [2 * n for n in odd], 0), (3, odd, 9), (1, odd, 1)]

@@ -46,7 +46,9 @@ def heard(run, workers: int) -> float:
 
 
 def raw(run, graph: str) -> str:
-    """Return how the distance between neighbours changes if they exchange gradients and never average."""
+    """Return how the distance between neighbours develops if they exchange gradients and never average: there is
+    "none", it "grows", or it stays "bounded".
+    """
     names = {"a ring": "ring", "a 4 x 4 torus": "torus", "the complete graph": "complete"}
     weights = "one" if graph in names else "lazy"
     distance = gradients.raw(run, names.get(graph, "ring"), 16, weights=weights)["spread"]

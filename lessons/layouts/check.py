@@ -147,7 +147,9 @@ class LeagueCase:
 
 
 def draw_model(dice: random.Random, size: str) -> LanguageModel:
-    """Return a model like Llama of about 1 to 3, 7 to 13 or 30 to 70 billion parameters."""
+    """Return a random model like Llama, with about 1 to 3 ("small"), 7 to 13 ("middle") or 30 to 70 ("large") billion
+    parameters.
+    """
     layers, widths = {
         "small": ((16, 24, 32), (2048, 2560)),
         "middle": ((32, 40), (4096, 5120)),

@@ -354,9 +354,9 @@ MACHINES = 64, 128, 256, 512, 1024  # GPUs
     look=Look("GPUs", ("tokens/s",), "split+gathers", log="x", title="tokens per second on each GPU"),
 )  # fmt: skip
 def shards_or_stages(run):
-    """Llama 3 70B on H100s, always 512 sequences of 8,192 tokens in a step. The fastest layout of each kind that
-    fits; matrices and sequences may be split as well. Computation and data-parallel messages overlap. As fitted: two
-    fifths of the shorter hide behind the longer. All hidden: the shorter takes no time.
+    """Llama 3 70B on H100s, always 512 sequences of 8,192 tokens in a step. Each row is the fastest layout of its kind
+    that fits; matrices and sequences may be split as well. Computation and data-parallel messages overlap. As fitted:
+    two fifths of the shorter hide behind the longer. All hidden: the shorter takes no time.
     """
     for gpus in MACHINES:
         found = search(LARGE, gpus)
@@ -403,8 +403,9 @@ FILLED = {"under 60": (0.0, 0.6), "60 to 85": (0.6, 0.85), "85 to 93": (0.85, 0.
     ),
 )  # fmt: skip
 def published_runs(run):
-    """144 published runs, by how much of a GPU's memory they fill according to the planner, %. `too fast`: the share of
-    runs whose predicted speed is over a tenth above the measured one, %. The constants were fitted to these runs.
+    """144 published runs, grouped by the percentage of a GPU's memory that they fill according to the planner. `too
+    fast`: the percentage of runs whose predicted speed is over a tenth above the measured one. The constants were
+    fitted to these runs.
     """
     rows = published.table()
     shares, predicted = published.memory_shares(rows), published.predict(rows)
@@ -504,7 +505,8 @@ FAILURES = {"every 50 s": 1000, "every 500 s": 300}  # if nothing were lost
 
 
 def failing_job(run, seconds: int, between: float, work: float, seed: int) -> float:
-    """Return the time of a job of this many seconds of work on a simulated cluster whose ranks fail.
+    """Simulate a job of this many seconds of work on a cluster whose ranks fail, and return the time that it takes, in
+    s.
 
     Every `work` seconds rank 1 sends what it holds to rank 0, which takes a second. When one fails, both restart from
     what was saved last, after RESTART seconds. They draw the same failures.

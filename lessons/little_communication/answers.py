@@ -44,7 +44,7 @@ def images(run, speeds: str) -> float:
 
 
 def crash(run, method: str) -> str:
-    """Return whether the other workers continue training or stop after a crash at a third of the time."""
+    """Return whether the training of the other workers "continues" or "stops" after a crash at a third of the time."""
     algorithm, rank = {
         "DiLoCo": ("diloco", 2),
         "a server without a barrier; it is a worker that crashes": ("async_diloco", 2),

@@ -364,7 +364,7 @@ def few_or_seldom(run):
 
 
 def train_sparing(run, send, period):
-    """Return the Run that sends 1 / period of the parameters per step, at its best rate."""
+    """Return the Run that sends 1 / period of the parameters per step on average, at its best rate."""
     how = {"algorithm": "sparta", "fraction": 1 / period}
     if send == "all, seldom":
         how = {"algorithm": "local_sgd", "period": period}

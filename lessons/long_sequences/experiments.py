@@ -100,7 +100,9 @@ RING_POSITIONS = 32, 64, 128, 256
 
 
 def transfers_shown(run, positions, width=32, ranks=4, **values):
-    """Return the percentage of the forward pass's transfer time for which rank 0, with these positions, waits."""
+    """Return the percentage of the forward pass's transfer time for which rank 0 waits, with this many positions on
+    each rank.
+    """
     values = {**MACHINE, "width": width, "heads": width // 8, **values}
     done = run(**{**values, "algorithm": "context", "workers": ranks, "context": ranks * positions})
     spans, labels = done.trace.spans, done.trace.labels
@@ -392,8 +394,8 @@ def dropped_by_chance(dice, experts, each, capacity, draws=400):
     look=Look("tokens", ("busiest",), "experts", theory=("formula",), log="x", title="busiest expert, in equal shares"),
 )
 def evened_out_by_chance(run):
-    """Every token throws a fair die: no expert is more popular than another. `tokens` are those of an expert on
-    average. `dropped`: percent of the tokens, if an expert takes at most 1.25 times an equal share.
+    """Every token chooses an expert by a fair die, so that none is more popular than another. `tokens` are those of an
+    expert on average. `dropped`: percent of the tokens, if an expert takes at most 1.25 times an equal share.
     """
     dice = np.random.default_rng(run.seed)
     for experts in (8, 64, 256):

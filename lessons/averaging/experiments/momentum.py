@@ -84,8 +84,8 @@ def outer_momentum(run):
     """A narrow bowl without noise and four workers, averaged every 10 steps. Progress is in powers of ten of
     the loss.
 
-    Local steps must be short enough for the steepest direction: rate 2 is the limit. A momentum between meetings sees
-    ten steps at once. By then the steep directions have settled, and it speeds up the others.
+    Local steps must be short enough for the steepest direction: rate 2 is the limit. Momentum in the averaging step
+    sees ten steps at once. By then the steep directions have settled, and it speeds up the others.
     """
     bowl = {"workload": "quadratic", "condition": 1000, "dimension": 20, "points": 64, "precision": "float64"}
     methods = (
@@ -129,7 +129,7 @@ def diloco_rates(run):
 
     An outer rate of 0.7 with momentum 0.9 is, in the long run, a step seven times as long. It makes up for an inner
     rate that is too small; here a larger inner rate does better. The paper's gains are on language models that are not
-    learned in eight meetings.
+    learned in eight rounds of averaging.
     """
     for rate in (0.001, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16):
         for outer, algorithm, more in (("average", "local_sgd", {"update": "adam"}), ("Nesterov", "diloco", {})):

@@ -80,7 +80,7 @@ def who_is_first(run):
     time.
 
     The slow machine takes three times as long for every gradient. With visits the other workers take over its share of
-    the work; at meetings they wait.
+    the work; with averaging they wait for it.
     """
     for cluster, (jitter, slowest) in CLUSTERS.items():
         for method, algorithm, last in (("local SGD", "local_sgd", 7), ("EASGD", "easgd", 8)):

@@ -150,7 +150,8 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a whole message
     ),
 )
 def latency(run):
-    """Digits as before, over 10 GbE whose latency grows, each strategy at its own best rate. Means of three runs.
+    """Digits as before, over 10 GbE with larger and larger latencies, each strategy at its own best rate. Means of
+    three runs.
 
     `formula`: the samples that a strategy needs when the network takes no time, times the seconds per sample of its
     closed form.

@@ -51,9 +51,9 @@ RANKS = 8
     ),
 )
 def where_to_cut(run):
-    """Eight V100s with 32 images each, from 1 GbE to 400-gigabit InfiniBand: PipeDream's partitioner, on computed, not
-    measured, profiles. Replicas of a stage sum their gradients around a ring while they compute, and the pipeline is
-    never emptied. `plan`: replicas of each stage.
+    """Eight V100s with 32 images each, from 1 GbE to 400-gigabit InfiniBand: the plans of PipeDream's partitioner, for
+    profiles that are computed, not measured. Replicas of a stage sum their gradients around a ring while they compute,
+    and the pipeline is never emptied. `plan`: replicas of each stage.
     """
     for precision, words in PRECISIONS.items():
         for model in PLANNED:
