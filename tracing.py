@@ -159,7 +159,9 @@ def join_tables(event_logs: Sequence[Any], table: str, names: Sequence[str], typ
 
 
 def remove_pauses(spans: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the spans with their ranks' pauses cut out; a span that continues after a pause becomes two."""
+    """Return the spans with their ranks' pauses cut out; a span that continues after a pause becomes two. The arrays of
+    `spans` may be overwritten.
+    """
     idle = np.flatnonzero(spans["kind"] == IDLE)
     pauses = idle[spans["label"][idle] == PAUSED]
     for rank, start, end in [(spans["rank"][i], spans["start"][i], spans["end"][i]) for i in pauses]:

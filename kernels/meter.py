@@ -62,7 +62,7 @@ class Prices:
         self.rows: list[tuple[str, float, float]] = []  # kernel, FLOPs, bytes
 
     def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
-        """Record the price of a kernel call in float32 or float64."""
+        """Record the price of a call whose numbers are float32 or float64, not 16-bit ones: `itemsize` is ignored."""
         self.rows.append((kernel, flops, nbytes))
 
     def keep(self, kind: str, nbytes: int) -> None:

@@ -94,11 +94,14 @@ class LayerPass:
         self.ready = True
 
     def backward(self, w):
-        """Return the layer's gradient of the mini-batch's mean loss, (d_l,), as a new array."""
+        """Run the layer's backward pass with the weights w. Return its gradient of the mini-batch's mean loss, (d_l,),
+        as a new array.
+        """
         return self.backward_factors(w)[0]
 
     def backward_factors(self, w) -> tuple:
-        """Return (g, factors). For a dense layer, `factors` are its inputs (batch, rows) and errors (batch, columns).
+        """Run the layer's backward pass, and return (g, factors). For a dense layer, `factors` are its inputs (batch,
+        rows) and errors (batch, columns).
 
         For other layers they are None. A dense layer's g consists of inputs^T errors, (rows, columns) in row order,
         followed by the sum of the errors over the batch, which is the gradient of the bias.

@@ -145,7 +145,9 @@ class Task:
         return self._fetch(next(self.batches))
 
     def gradient(self, w: np.ndarray, batch: tuple | None = None) -> tuple[float, np.ndarray]:
-        """Return (loss, g) at w on `batch`, by default the next mini-batch: the mean loss, and a new array, (d,)."""
+        """Return (loss, g) at w on `batch`, by default the next mini-batch: the mean loss, and a new array, (d,). The
+        loss is recorded.
+        """
         batch = self.next_batch() if batch is None else batch
         loss, g = self._gradient(w, batch, "gradient")
         self.record(loss, len(batch[0]))

@@ -25,7 +25,7 @@ def late(run, stages: int, stage: int) -> float:
 
 
 def copies(run, stages: int, weights: str) -> float:
-    """Return the memory of all weight versions on all stages, as a multiple of the model's."""
+    """Return the memory of all weight versions on all stages, as a multiple of the size of the model's weights."""
     policy = (lambda batch: max(0, batch - (stages - 1))) if weights == "vertical" else None
     alive = [
         staleness.count(ops, stash=weights != "none", policy=policy)[stage].alive

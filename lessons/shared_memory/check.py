@@ -124,7 +124,7 @@ class WatchedMemory:
 
 
 class WatchedVector:
-    """The shared vector as one thread sees it."""
+    """The shared vector as one thread sees it. It records the thread's writes, and what they overwrite, in `seen`."""
 
     def __init__(self, inner, seen: Watched, rank: int):
         self.inner, self._seen = inner, seen

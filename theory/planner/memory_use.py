@@ -45,7 +45,7 @@ class MemoryUse:
 
 
 def memory_use(setup: Setup) -> MemoryUse:
-    """Return the memory of the fullest GPU, by kind."""
+    """Return the bytes of memory in use on the fullest GPU, by kind."""
     model, at, software = setup.model, setup.layout, setup.software
     own, stage = sum(setup.own_parameters), setup.stage_parameters
     layer = (model.layer_parameters - model.expert_parameters * (1 - 1 / at.expert)) / at.tensor

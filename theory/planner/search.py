@@ -88,7 +88,7 @@ def price(setup: Setup, constants: Constants = FITTED) -> Found:
 
 
 def _layouts(setup: Setup, gpus: int):
-    """Yield the fields of each layout worth pricing."""
+    """Yield the fields of each layout whose time and memory are worth computing."""
     model, per_node = setup.model, setup.gpu.per_node
     recomputed = (KEEP, LIGHT, WHOLE) if setup.software.attention != UNFUSED else (KEEP, LIGHT, SELECTIVE, WHOLE)
     for tensor in _powers(min(per_node, gpus), model.heads, model.kv_heads, gpus):
