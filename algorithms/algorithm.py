@@ -154,8 +154,8 @@ class Algorithm:
     data_shards: Callable[[int, Any], int] = one_per_worker
     """`data_shards(workers, s)`: the number of data shards; if there are fewer than ranks, neighbours share one."""
     split: Callable[[int, Any], Split] = all_on_each
-    """`split(workers, s)`: over how many workers the model is divided between steps. A part that is gathered briefly
-    within a step does not count."""
+    """`split(workers, s)`: the number of workers among which each part of the model's memory is divided, as seen
+    between two steps: a part that is gathered briefly within a step does not count."""
     per_update: Callable[[Any], int] = one_batch
     """`per_update(s)`: the number of a worker's mini-batches per update; an epoch has a whole number of updates."""
     stages: Callable[[int, Any], int] = one_per_worker

@@ -73,7 +73,7 @@ def pair(workload: str, model: str = "") -> str:
 
 @cache
 def table() -> dict[str, dict[str, Rate]]:
-    """Return the whole table: pair -> algorithm -> Rate."""
+    """Return the whole table: pair -> algorithm -> Rate; {} if the file is missing."""
     if not PATH.exists():
         return {}
     parts = tomllib.loads(PATH.read_text("utf-8"))

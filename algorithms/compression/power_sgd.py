@@ -80,9 +80,10 @@ class Codec:
             out[place] = p[where]
 
     def factors(self, v, mean):
-        """Return a vector of all P and of the tensors sent as they are, and a vector of all Q.
+        """Return a vector of all P and of the tensors sent as they are, and a vector of all Q, which the next step
+        starts from.
 
-        mean(vector) averages a vector over the ranks.
+        mean(vector) averages a vector over the ranks, in place.
         """
         p, q = (kernels.empty(length, v) for length in self.lengths)
         before = self.before(q)

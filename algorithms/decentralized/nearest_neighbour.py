@@ -1,4 +1,4 @@
-"""Nearest neighbours send each other raw gradients and never average their models: fast, but unstable.
+"""Nearest neighbours send each other raw gradients instead of averaging their models: fast, but unstable.
 
 Workers sit on a ring or torus. After each mini-batch a worker takes its own step and sends its gradient to its
 neighbours; the gradients that have arrived by then are summed, for one more step:

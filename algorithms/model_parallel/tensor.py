@@ -94,7 +94,7 @@ def backward(blocks, w, saved, dy, g, between):
 
 
 class Replicated:
-    """Between two blocks every rank has all rows."""
+    """The operators f and g of a block, if every rank has all rows between two blocks."""
 
     def __init__(self, comm):
         self.comm = comm
@@ -119,7 +119,7 @@ class Replicated:
 
 
 class SequenceParallel(Replicated):
-    """Between two blocks every rank has its own rows: sequence parallelism."""
+    """Sequence parallelism: the operators f and g of a block, if every rank has only its own rows between blocks."""
 
     def f(self, h):
         return concatenate(self.comm.all_gather(h))

@@ -129,7 +129,10 @@ def mixing(graph: Graph, lazy: bool = False) -> np.ndarray:
 
 
 def spectral_gap(w: np.ndarray) -> float:
-    """Return 1 - |the second largest eigenvalue| of a symmetric mixing matrix; 0 if its graph is not connected."""
+    """Return 1 - |e|, where e is the eigenvalue of a symmetric mixing matrix with the second largest magnitude.
+
+    It is 0 if the graph is not connected, and 1 for a single rank.
+    """
     if len(w) == 1:
         return 1.0
     sizes = np.sort(np.abs(np.linalg.eigvalsh(w)))

@@ -152,7 +152,9 @@ class Lists:
         return max(end - rank * (self.cost["F"] + self.latency) for rank, end in enumerate(self.free))
 
     def arrival(self, kind, rank):
-        """Return the time at which the inputs of the next op of this kind have arrived from other ranks."""
+        """Return the time at which the inputs of the next op of this kind have arrived from other ranks; 0 if it has
+        none.
+        """
         number = self.done[kind][rank]
         if kind == "F":
             return self.end["F", rank - 1, number] + self.latency if rank else 0.0

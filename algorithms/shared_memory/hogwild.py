@@ -67,7 +67,7 @@ def descend_rows(w, indices, rows, rate, atomic):
 
 
 def wait_and_read(comm, shared):
-    """Return the model once all threads have written their last step; do not wait for lost threads."""
+    """Wait until all threads that are not lost have called this, after their last step. Return the model."""
     others = {rank for rank in range(comm.size) if rank != comm.rank}
     for other in others:
         comm.send(None, other)

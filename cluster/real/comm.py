@@ -210,7 +210,10 @@ class RealComm:
         return ticket, left
 
     def _take(self, slot: Slot, src: int | None, tag: int) -> Envelope:
-        """Wait for the message in `slot` and return it. `src` is a world rank, or None for any rank."""
+        """Wait for the message in `slot` and return it. `src` is a world rank, or None for any rank.
+
+        Raise RankLost if the sender is lost, and Deadlock if it has finished or does not send in time.
+        """
         state, event_log = self._state, self.event_log
         start = event_log.clock()
         if slot.envelope is None:

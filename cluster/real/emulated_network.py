@@ -45,8 +45,8 @@ class EmulatedNetwork:
         return self._network.link(self._rank, dst).overhead
 
     def leave(self, dst: int, nbytes: int, sent: float) -> tuple[float, float]:
-        """Return when a message to `dst` has left this rank's port, and when its first byte reaches the receiver's
-        port, in s.
+        """Pass a message to `dst` through this rank's port. Return when it has left that port, and when its first byte
+        reaches the receiver's port, in s.
         """
         link = self._network.link(self._rank, dst)
         with self._port(dst, OUT) as port:
@@ -54,7 +54,9 @@ class EmulatedNetwork:
             return port.free, leaves + link.latency
 
     def enter(self, src: int, nbytes: int, reaches: float) -> float:
-        """Return when a message from `src` has arrived if its first byte reaches this rank's port at `reaches`."""
+        """Pass a message from `src`, whose first byte arrives at `reaches`, through this rank's port. Return when its
+        last byte has passed, in s.
+        """
         with self._port(src, INTO) as port:
             port.carry(reaches, nbytes / self._network.link(src, self._rank).bandwidth)
             return port.free

@@ -69,7 +69,9 @@ def own_address(master: str, exchange: Callable[[Any], list]) -> str:
 
 
 def interface(address: str) -> dict[str, str]:
-    """Return the environment variables that make gloo use the interface with this address instead of the host name."""
+    """Return the environment variable that makes gloo use the interface with this address, not that of the host name;
+    {} if no interface has this address.
+    """
     import psutil
 
     names = [name for name, bound in psutil.net_if_addrs().items() if any(one.address == address for one in bound)]

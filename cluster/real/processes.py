@@ -140,7 +140,7 @@ def _start(rank: int, size: int, options: dict[str, Any], work: bytes) -> tuple[
 
 @contextlib.contextmanager
 def _environment() -> Iterator[None]:
-    """Set the variables that NumPy and torch read when they are loaded: one thread per rank, the network interface.
+    """Set, during the block, variables that NumPy and torch read when loaded: one thread per rank, the interface.
 
     Processes started in the block also find our modules first, even if the user's folder has modules of the same name:
     the fork server through the environment, and ranks through the path that multiprocessing copies from this process.

@@ -172,6 +172,9 @@ def status(comm: RealComm, finished: bool) -> RankStatus:
 
 
 def loopback() -> dict[str, str]:
-    """Return environment variables that bind gloo to the loopback, since an unresolvable host name would delay it."""
+    """Return the environment variable that binds gloo to the loopback interface; {} if that interface is not found.
+
+    Without the variable, gloo looks up the host name, and one that cannot be resolved delays it.
+    """
     names = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
     return {"GLOO_SOCKET_IFNAME": names[0]} if names else {}

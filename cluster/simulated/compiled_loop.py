@@ -39,7 +39,9 @@ class CompiledLoop:
         self._due: set[tuple[float, int]] = set()  # (time, serial) of its events that are in the event queue
 
     def reserve(self, program: Program, members: Sequence[int]) -> slice:
-        """Return the slice of `messages` and `rows` for a collective of these world ranks, with routes filled in."""
+        """Reserve a piece of the tables for a collective of these world ranks, and fill in the routes of its messages.
+        Return the piece as a slice of `messages` and `rows`.
+        """
         if program not in self._programs:
             self._programs[program] = len(self._operations)
             self._operations = np.concatenate((self._operations, program.operations))

@@ -73,7 +73,9 @@ class BackgroundAllReduce:
             self.finish()
 
     def finish(self) -> None:
-        """Wake the actor that waits. The background actor calls this when it has the sum, or an error."""
+        """Mark the sum as done and wake the actor that waits for it, if there is one. The background actor calls this
+        when it has the sum, or an error.
+        """
         self._done = True
         self._background.rank.background.remove(self._background)
         if self._waiter:

@@ -29,7 +29,9 @@ class Delivery:
     sent: float  # s
 
     def happen(self, time: float) -> Actor | None:
-        """Receive the message through the port. Return the actor that waited for it, if there is one."""
+        """Receive the message through the port, unless its sender crashed before sending it. Return the actor that
+        waited for it, if there is one.
+        """
         route, sent, nbytes, tag = self.route, self.sent, self.nbytes, self.key[1]
         sender, receiver, port = route.sender, route.receiver, route.into
         sender.in_flight -= 1
@@ -79,7 +81,10 @@ class Mailbox:
         self.lost = lost  # by world rank
 
     def put(self, message: Delivery) -> Actor | None:
-        """Hand the message to the actor that waits for its sender and return that actor, or else store the message."""
+        """Hand the message to the actor that waits for its sender and return that actor, or else store the message.
+
+        An actor that waits for any rank is woken once the stored message is complete.
+        """
         channel = self._channels.get(message.key) or self.channel(message.key)
         receiver = channel.receiver
         if receiver is not None:

@@ -22,7 +22,7 @@ from cluster.strands.strand_exit import StrandExit
 
 
 class Baton:
-    """What the running strand holds. `passes` counts how often it has changed hands, a sign that a run is alive."""
+    """A token that only the running strand holds. `passes` counts how often it changes hands, a sign of progress."""
 
     def __init__(self):
         self.holder: ThreadStrand | None = None

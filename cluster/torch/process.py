@@ -64,7 +64,7 @@ class Process:
         self.sim.queue.sync(self.rank)
 
     def leave(self) -> None:
-        """Continue after an operation whose real time is not charged."""
+        """Charge nothing for the time since the last charge: the simulator has spent it, not the script."""
         self.pricer.skip()
 
     def end_step(self, sizes: dict[str, int], optimizer: int) -> None:

@@ -138,8 +138,8 @@ class CollectiveWork(PendingWork):
         return end
 
     def _known_end(self) -> float:
-        """Return when the collective ends, in s, once all ranks have joined. Raise RankLost if one of them
-        never joins.
+        """Wait until all ranks have joined, and return when the collective ends, in s. Raise RankLost if a rank is
+        lost before it joins.
         """
         meeting, process = self._meeting, self.group.process
         rank, queue, name = process.rank, process.sim.queue, meeting.call.name

@@ -134,7 +134,9 @@ class Lanes:
         return np.flatnonzero(self.waits & (self.by < 0))
 
     def _set(self, rows: np.ndarray, message: np.ndarray, arrival: bool = False) -> None:
-        """Record that these messages ended these waits, except where they are -1."""
+        """Record that these messages ended these waits, except where they are -1. With `arrival`, they did so by
+        arriving: the part of a wait after its message was sent is due to the network.
+        """
         rows, message = rows[message >= 0], message[message >= 0]
         self.message[rows], self.by[rows] = message, self.messages.src[message]
         if arrival:  # until then it was in flight
