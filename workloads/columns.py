@@ -15,7 +15,7 @@ import numpy as np
 CLASSES = 100  # largest number of classes of a label; columns with more different words are left out
 LARGEST = 1e100  # largest number; squares of larger ones overflow, and some programs write them for a missing cell
 LONGEST = 60  # characters of a word or a name
-UNKNOWN = "?"  # stands for the word of an empty cell
+UNKNOWN = "?"  # the word for an empty cell
 BLANK = {"", UNKNOWN}
 ABSENT = BLANK | {"na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", "."}
 """Cells, in lower case, that do not count in deciding whether most cells are numbers or words."""

@@ -24,7 +24,7 @@ class Settings(models.ModelKnobs):
 
     @property
     def numbers(self) -> int:
-        """The number of coordinates of all points, plus their arms."""
+        """The number of coordinates of all points, plus one number for the arm of each."""
         return 3 * self.points
 
 

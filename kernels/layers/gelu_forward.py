@@ -1,4 +1,4 @@
-"""GELU forward: each number times the normal distribution function at that number.
+"""GELU forward: each number times the standard normal distribution function at that number.
 
     y = z s(z),  s(z) = 1 / (1 + exp(-a (z + b z^3)))          a = sqrt(8 / pi),  b = 0.044715
 
