@@ -10,7 +10,7 @@ MEET_SELDOM = Assignment(
     turn={"period": (1, 4, 16, 64, 256)},
     note=("seconds", "bytes", "held_out_loss"),
     claims={
-        "a run with one meeting takes less than a twentieth of the time of one with 256": lambda rows: (
+        "a run that averages once takes under a twentieth of the time of one that averages 256 times": lambda rows: (
             ratio(rows, "seconds", period=(256, 1)) < 1 / 20
         ),
         "the losses of any two periods differ by less than a fifth": lambda rows: (
@@ -76,7 +76,7 @@ UNLIKE = Assignment(
     turn={"period": (1, 50)},
     note=("loss", "held_out_loss"),
     claims={
-        "with rare meetings the workers' own loss is lower than with frequent ones, but that of their mean is higher": (
+        "if workers average rarely instead of often, their own loss is lower, but the loss of their mean is higher": (
             lambda rows: rows[1]["loss"] < rows[0]["loss"] and rows[1]["held_out_loss"] > 100 * rows[0]["held_out_loss"]
         )
     },

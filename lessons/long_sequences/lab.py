@@ -49,8 +49,8 @@ POPULAR = Assignment(
     turn={"balance": (0, 0.1), "capacity": (1.25, 8)},
     note=("seconds", "share_wait", "held_out_loss"),
     claims={
-        "with enough capacity for all characters, a balance loss cuts the share of time that ranks wait to less than 0.6 "
-        "of that without": lambda rows: ratio(rows, "share_wait", capacity=8, balance=(0.1, 0)) < 0.6,
+        "with enough capacity for all characters, a balance loss cuts the share of time that ranks wait to less than "
+        "0.6 of that without": lambda rows: ratio(rows, "share_wait", capacity=8, balance=(0.1, 0)) < 0.6,
         "without a balance loss, ranks wait less with a capacity of 1.25 than with enough for all": lambda rows: (
             ratio(rows, "share_wait", balance=0, capacity=(1.25, 8)) < 0.9
         ),

@@ -4,16 +4,16 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
 
 
 @figure(
-    "How rarely may workers meet?",
+    "How rarely may workers average their models?",
     source="Stich, 2019; Lin, Stich, Patel & Jaggi, 2020",
     claims={
         "the bytes sent are inversely proportional to the period": lambda rows: all(
             abs(row["megabytes"] * row["period"] / rows[0]["megabytes"] - 1) < 0.02 for row in rows
         ),
-        "on a slow network, a period of 256 takes less than a quarter of the time of meeting in every step": (
+        "on a slow network, a period of 256 takes less than a quarter of the time of averaging in every step": (
             lambda rows: ratio(rows, "seconds", period=(256, 1)) < 0.25
         ),
-        "the longer the period, the farther apart the replicas are when they meet": (
+        "the longer the period, the farther apart the replicas are before they are averaged": (
             lambda rows: is_rising(column(rows, "spread"))
         ),
         "the training loss rises a little with the period": lambda rows: (
@@ -25,7 +25,7 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
             max(column(rows, "held-out loss")) < 1.05 * value(rows, "held-out loss", period=1)
         ),
     },
-    look=Look("period", ("time", "loss"), log="x", title="relative to a meeting in every step"),
+    look=Look("period", ("time", "loss"), log="x", title="relative to averaging in every step"),
 )
 def local_period(run):
     """Digits, eight workers with 16 images each, 256 steps; 1 Gb Ethernet.
@@ -61,19 +61,19 @@ def meeting(run, period):
 
 
 @figure(
-    "When should workers begin to meet rarely?",
+    "When should workers begin to average rarely?",
     source="Lin, Stich, Patel & Jaggi, 2020, post-local SGD",
     claims={
-        "workers that meet rarely from the start have the highest loss at first": lambda rows: (
+        "workers that average rarely from the start have the highest loss at first": lambda rows: (
             ratio(rows, "after 20 steps", meets=("seldom", "always")) > 1.1
         ),
-        "post-local SGD begins exactly as if workers always met, bit for bit": lambda rows: (
+        "post-local SGD begins exactly as if workers averaged in every step, bit for bit": lambda rows: (
             value(rows, "after 20 steps", meets="seldom later") == value(rows, "after 20 steps", meets="always")
         ),
-        "in the end all three ways to meet have about the same held-out loss": lambda rows: (
+        "in the end all three ways to average have about the same held-out loss": lambda rows: (
             max(column(rows, "held-out loss")) < 1.1 * min(column(rows, "held-out loss"))
         ),
-        "post-local SGD sends less than half as many bytes as meeting in every step": lambda rows: (
+        "post-local SGD sends less than half as many bytes as averaging in every step": lambda rows: (
             ratio(rows, "megabytes", meets=("seldom later", "always")) < 0.5
         ),
     },

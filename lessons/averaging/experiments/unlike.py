@@ -22,7 +22,7 @@ OPTIMUM = float(CURVATURES @ CENTRES / CURVATURES.sum())
         "the average settles where the formula says": lambda rows: all(
             abs(row["settled"] - row["formula"]) < 1e-4 for row in rows
         ),
-        "the average settles at the optimum only if workers meet in every step": lambda rows: (
+        "the average settles at the optimum only if it is taken in every step": lambda rows: (
             abs(value(rows, "settled", period=1) - rows[0]["optimum"]) < 1e-4
             and (np.diff(column(rows, "settled")) > 0.01).all()
         ),
@@ -83,7 +83,7 @@ def unlike_shards(run):
         ("settled",),
         theory=("formula", "optimum"),
         log="x",
-        title="where the average settles, with a meeting every 50 steps",
+        title="where the average settles, if taken every 50 steps",
     ),
 )
 def unlike_shards_by_rate(run):
@@ -145,7 +145,7 @@ def distance_after(kind, rate, period, prox=0.0):
     },
     look=Look(
         "period", ("off",), "method", kind="bar", log="y",
-        title="distance from the optimum after ten meetings",
+        title="distance from the optimum after averaging ten times",
     ),
 )  # fmt: skip
 def ten_meetings(run):

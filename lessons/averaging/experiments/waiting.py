@@ -9,7 +9,7 @@ LATE = {"all are late now and then": ("exponential", 1), "one is always late": (
 
 
 @figure(
-    "Do rare meetings end the waiting?",
+    "Does averaging rarely end the waiting?",
     source="order statistics; Zhang, Choromanska & LeCun, 2015, on why to be asynchronous",
     claims={
         "eight machines are as fast as order statistics predict, within a tenth": lambda rows: all(
@@ -19,7 +19,7 @@ LATE = {"all are late now and then": ("exponential", 1), "one is always late": (
             value(rows, "speed-up", late="all are late now and then", period=1) < 3.2
             and value(rows, "speed-up", late="all are late now and then", period=256) > 6.5
         ),
-        "if one machine is slow, all others wait for it, however rarely they meet": lambda rows: (
+        "if one machine is slow, all others wait for it, however rarely they average": lambda rows: (
             max(column(rows, "speed-up", late="one is always late")) < 2.7
         ),
     },
@@ -57,7 +57,7 @@ CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow m
 
 
 @figure(
-    "Which is faster, averaging at meetings or visiting a centre?",
+    "Which is faster, averaging or visiting a centre?",
     source="Zhang, Choromanska & LeCun, 2015",
     claims={
         "on quiet machines averaging is faster than visiting": lambda rows: (
