@@ -57,7 +57,9 @@ class Codec:
         return self.by_part.mean(comm, v) if self.by_part else self.elect(comm, v)
 
     def elect(self, comm, g):
-        """Replace each element of g by the majority's vote, 1 or -1; return this rank's own votes in the same form."""
+        """Update the momentum m, whose signs are this rank's votes, with g. Replace each element of g by the majority's
+        vote, 1 or -1; return this rank's own votes in the same form.
+        """
         if self.m is None:
             self.m = kernels.keep(kernels.zeros_like(g))
         kernels.ema(self.m, g, 1 - self.beta)

@@ -67,7 +67,7 @@ class Codec:
         return kept
 
     def scales(self, v):
-        """Return each tensor's scale: its largest element after clipping."""
+        """Return each tensor's scale: its largest magnitude after clipping."""
         edges = self.tensors.edges(slice(0, len(v)), v)
         largest, lengths = kernels.empty(len(edges) - 1, v), kernels.empty(len(edges) - 1, v)
         kernels.norms(largest, v, edges, 0)

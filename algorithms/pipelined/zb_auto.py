@@ -67,7 +67,7 @@ def schedule(
 
 @lru_cache(maxsize=64)  # every rank requests the same lists
 def best(ranks: int, chunks: int, memory: float, f: float, i: float, w: float, latency: float) -> list[list[Op]]:
-    """Return the ops of all ranks, none of which holds more than `memory` micro-batches."""
+    """Return all ranks' ops in the shortest schedule found in which none holds more than `memory` micro-batches."""
     given = ranks, chunks, memory, f, i, w, latency
     warm_ups = dict.fromkeys(warm_up(*given, late) for late in (False, True))
     tried = [Lists(*given).search(*on) for on in product(warm_ups, (False, True), (False, True))]

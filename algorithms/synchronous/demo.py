@@ -69,7 +69,8 @@ def worker(comm, task, s=Settings()):
 
 
 def subtract_largest(m, k, basis, frequencies, waves):
-    """Subtract the k largest frequencies of each segment from m, (segments, segment); return their (indices, values).
+    """Subtract its k largest frequency components from each row of m, (segments, segment); return their (indices,
+    values).
 
     `frequencies` and `waves`, tables like m, are overwritten.
     """

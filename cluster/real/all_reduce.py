@@ -99,7 +99,10 @@ class TorchAllReduce:
 
 
 def _process_group(comm: RealComm, cuda: bool) -> Any:
-    """Return torch's group of these ranks. It is created directly: new_group would have to be called by every rank."""
+    """Return torch's group of these ranks, created at the first call.
+
+    It is created directly: new_group would have to be called by every rank.
+    """
     import torch.distributed as dist
 
     state, made = comm._state, comm._process_groups
@@ -116,7 +119,9 @@ def _process_group(comm: RealComm, cuda: bool) -> Any:
 
 @contextlib.contextmanager
 def _cluster_errors(comm: RealComm, waiting: tuple) -> Iterator[None]:
-    """Convert torch's errors about other ranks to Deadlock and RankLost, after which the group runs no collectives."""
+    """During the block, record that this rank is `waiting`, and convert torch's errors about other ranks to Deadlock
+    and RankLost, after which the group runs no collectives.
+    """
     state = comm._state
     state.waiting = waiting
     try:

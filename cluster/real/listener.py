@@ -54,7 +54,7 @@ class Listener:
         return sockets
 
     def _callers(self, awaited: set[int], deadline: float) -> dict[int, socket.socket]:
-        """Return a socket to each of the `awaited` ranks.
+        """Return a socket to each of the `awaited` ranks. Raise TimeoutError if one has not connected by the deadline.
 
         Connections that send nothing or an invalid greeting do not delay the others.
         """

@@ -27,7 +27,7 @@ def local_store(size: int, port: int = 0, seconds: float = 60.0) -> Any:
 def shared_store(variables: Mapping[str, str], seconds: float) -> Any:
     """Return the store that all ranks share. `variables` are torchrun's, which torch reads from the environment.
 
-    Raise OSError if this rank cannot reach the store within `seconds`.
+    Raise OSError if this rank cannot reach the store within `seconds`, and ValueError if MASTER_ADDR is "".
     """
     rank, master, port = variables["RANK"], variables["MASTER_ADDR"], variables["MASTER_PORT"]
     if not master:

@@ -74,7 +74,9 @@ class SharedAllReduce:
         return self._x
 
     def _run(self) -> None:
-        """Sum the vector once the previous sums, which use the same memory, are done."""
+        """Sum the vector once the previous sums, which use the same memory, are done; if one has failed, raise its
+        error.
+        """
         if self._previous:
             self._previous.exception()
         if self._comm._failed:

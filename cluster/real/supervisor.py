@@ -211,7 +211,7 @@ class Supervisor:
         self._fail(failure)
 
     def _lost(self, rank: int) -> None:
-        """Handle the closed pipe of a rank that had not finished."""
+        """Handle the closed pipe of a rank that had not finished: restart it, continue without it, or end the run."""
         process = self.processes[rank]
         process.join(GRACE)
         code = process.exitcode

@@ -252,8 +252,8 @@ class SimulatedComm:
         return [r for r in lost if (self.group, tag, r) not in rank.reported_losses]
 
     def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
-        """Return the result of a collective of `cluster.collectives`, run message by message in this rank's time,
-        compiled if possible.
+        """Run a collective of `cluster.collectives` message by message in this rank's time, in the compiled loop if
+        possible. Return its result. If a collective of the group has failed before, raise its error.
         """
         if self._failed:
             raise self._failed[0]

@@ -100,7 +100,7 @@ class Failures:
 
 
 def stop(rank: Rank) -> None:
-    """End the rank's strands at the time of its crash, and drop what they recorded after it."""
+    """End the rank's strands at the time of its crash, and drop the spans that they recorded after it."""
     rank.lost_at, rank.lost_step = rank.crash_time, rank.event_log.step
     blocked = rank.collective or "receive"
     for actor in (rank, *rank.background):

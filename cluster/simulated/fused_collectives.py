@@ -147,7 +147,9 @@ class FusedAllReduce:
 
     @classmethod
     def join(cls, comm: SimulatedComm, x: np.ndarray, scale: float, priority: int = 0) -> Participant:
-        """Return the part of the rank of `comm`, which joins now. A sum with a priority waits its turn at the ports."""
+        """Let the rank of `comm` join its group's sum, and return its part. The last rank to join starts the sum, which
+        with a priority waits its turn at the ports.
+        """
         sim = comm._sim
         sim.queue.sync(comm._actor)
         key, wanted = (comm.group, "all-reduce", comm._calls), (len(x), x.dtype, scale)

@@ -97,7 +97,9 @@ def finish_lines() -> None:
 
 
 def _clock(real: Callable[[], Any], unit: float = 0.0) -> Callable[[], Any]:
-    """Return a clock of virtual time, in s or, given a `unit` in s, as an integer number of units."""
+    """Return a clock that shows a rank its virtual time, in s or, given a `unit` in s, as an integer number of units;
+    outside a rank it calls `real`.
+    """
 
     def now() -> Any:
         mine = current()

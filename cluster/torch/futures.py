@@ -59,7 +59,9 @@ class Future(torch.futures.Future):
 
 
 def drain_after_backward(process: Any) -> None:
-    """At the end of backward, wait for all works with futures, because DDP's reducer would wait for them in C++."""
+    """During a backward pass, arrange that it waits at its end for all works with futures, since DDP's reducer would
+    wait for them in C++.
+    """
     if not process.called_back and torch._C._current_graph_task_id() != -1:
         process.called_back = True
 

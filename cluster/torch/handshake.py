@@ -132,7 +132,9 @@ class Receiving:
         return self._receive.has_arrived() if self._receive else bool(arrived)
 
     def take(self) -> None:
-        """Block until the message has arrived, and copy it. Raise ClusterError if it does not fit."""
+        """Block until the message has arrived, and copy it. Raise ClusterError if it does not fit, and RankLost if its
+        sender is lost.
+        """
         group, process = self._group, self._group.process
         rank, start = process.rank, process.rank.now
         if self._receive:

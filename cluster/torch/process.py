@@ -68,7 +68,10 @@ class Process:
         self.pricer.skip()
 
     def end_step(self, sizes: dict[str, int], optimizer: int) -> None:
-        """Begin the next step. `sizes` are this optimizer's bytes by kind. Raise Enough after the last step."""
+        """Record the memory that the ending step has used, and begin the next one. Raise Enough after the last step.
+
+        `sizes` are the bytes of this `optimizer`, by kind.
+        """
         log = self.comm.event_log
         self.held[optimizer] = sizes
         for kind in sizes:

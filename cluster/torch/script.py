@@ -50,7 +50,10 @@ def run_script(
 
 
 def read(path: Path, text: str | None = None) -> tuple[CodeType, bool]:
-    """Return the compiled script, and whether it starts its ranks itself. Raise ValueError if it cannot be read."""
+    """Return the compiled script, and whether it starts its ranks itself.
+
+    Raise ValueError if it cannot be read or is not Python.
+    """
     try:
         text = read_source(path) if text is None else text
         tree = ast.parse(text, str(path))

@@ -42,7 +42,7 @@ _real_new_group: Callable = c10d._new_process_group_helper
 
 
 def _meet(url: str, rank: int = -1, world_size: int = -1, **_: Any) -> Iterator[tuple[Store, int, int]]:
-    """Yield the store, rank and size, without a network. Raise ValueError if the script names another rank or size."""
+    """Yield the run's store, and this rank and the number of ranks. Raise ValueError if the script names others."""
     mine = this()
     number = rank if rank >= 0 else int(os.environ["RANK"])
     size = world_size if world_size > 0 else int(os.environ["WORLD_SIZE"])

@@ -188,7 +188,9 @@ def _medians(key: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _critical(lanes: Lanes) -> np.ndarray:
-    """Return a mask of the spans on the critical path: a chain without slack from the start to the run's last span."""
+    """Return a mask of the spans, other than waits, on the critical path: a chain without slack from the start to the
+    run's last span.
+    """
     critical = np.zeros(len(lanes.rank), bool)
     works = np.flatnonzero(lanes.kind != IDLE)
     if not len(works):

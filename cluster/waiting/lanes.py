@@ -110,7 +110,7 @@ class Lanes:
         return last(self.ranks, self.rank, self.start, rank, time - NEAR)
 
     def _match_waits(self, recorded: Sequence[Waited]) -> None:
-        """Find what ended each wait, trying the most specific explanation first."""
+        """Record what ended each wait, trying the most specific explanation first."""
         m, rank, end = self.messages, self.rank, self.end
         self._set(found := np.flatnonzero(self.waits), m.into(rank[found], end[found]))
         if recorded and len(found):
@@ -143,7 +143,7 @@ class Lanes:
             self.released[rows] = np.minimum(self.messages.sent[message], self.end[rows])
 
     def _join(self, rows: np.ndarray) -> None:
-        """Find the last rank to join a collective: its message began when the others' waits ended."""
+        """Record which rank was the last to join a collective: its message began when the others' waits ended."""
         m = self.messages
         some = np.flatnonzero(m.collective)
         some = some[np.argsort(m.sent[some], kind="stable")]
@@ -179,7 +179,7 @@ class Lanes:
         self.by[self.forever], self.gone = self.rank[first], first
 
     def _coincide(self, rows: np.ndarray) -> None:
-        """Find a rank whose work ended when these waits ended: it came last, but sent nothing."""
+        """Record the rank whose work ended when these waits ended: it came last, but sent nothing."""
         works = np.flatnonzero(~self.waits)
         works = works[np.argsort(self.end[works], kind="stable")]
         at = np.searchsorted(self.end[works], self.end[rows] + NEAR, "right") - 1

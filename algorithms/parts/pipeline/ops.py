@@ -157,7 +157,9 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
 
 
 def _order(stage: int, chunk: int, place) -> list[Op]:
-    """Return the ops of `stage` for micro-batch `chunk`, in the only valid order."""
+    """Return the ops of `stage` for micro-batch `chunk`, in the only valid order. Raise ScheduleError if one is missing
+    from `place`, or if a backward is there both whole and split.
+    """
     split = [op for op in (Op("I", stage, chunk), Op("W", stage, chunk)) if op in place]
     whole = Op("B", stage, chunk)
     if split and whole in place:
