@@ -1,4 +1,4 @@
-"""`python -m lessons`: the textbook from the command line, see `lessons.cli.main`."""
+"""`python -m lessons`: the textbook from the command line (`lessons.cli.main`)."""
 
 import signal
 import sys

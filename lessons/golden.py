@@ -57,7 +57,9 @@ class RecordedFigure:
         return self.claims[claim] == len(self.seeds)
 
     def frame(self, look: Look | None = None) -> bytes:
-        """Return the frame of this figure for the browser, drawn with `look`, by default its own."""
+        """Return the frame of this figure for the browser, drawn with `look` or, by default, with the figure's own
+        look.
+        """
         told = ". ".join((self.question, *self.claims))
         return canvas.frame(self.rows, look or self.look, self.spread, told, self.name)
 

@@ -109,7 +109,7 @@ class ReaderProgress(_Part):
         return merge(self, ReaderProgress(answers=(answer,), passed=passed))
 
     def with_skip(self, chapter: str, item: str) -> ReaderProgress:
-        """Return progress with a prediction that the reader has passed without answering."""
+        """Return progress with a prediction that the reader has skipped, i.e. passed without answering."""
         return merge(self, ReaderProgress(passed=(f"{chapter}.{item}",)))
 
     def with_grade(self, report: dict[str, Any], solution: str) -> ReaderProgress:

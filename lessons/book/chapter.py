@@ -121,7 +121,7 @@ def _parts(chapter: Chapter, shown: list[markup.Block], predicted: list[str], pa
 
 
 def _block(chapter: Chapter, block: markup.Block, page: PageData) -> tuple[str, Any]:
-    """Return the kind of a block without a question, and the values that the template needs for it."""
+    """Return (kind of block, values that the template needs for it) for a block other than a prediction."""
     match block:
         case markup.Text(text):
             return "html", markdown.render(_without_title(text))

@@ -10,7 +10,7 @@ from lessons.quiz import Choice, Item
 
 
 def data(chapter: Chapter, item: Item) -> dict[str, Any]:
-    """Return what the page's script needs for a question: how it is judged, and its cases."""
+    """Return what the page's script needs for a question: its unit, tolerance, choices and cases."""
     return {
         "unit": item.unit,
         "one": item.unit_for(1),
@@ -22,7 +22,7 @@ def data(chapter: Chapter, item: Item) -> dict[str, Any]:
 
 
 def meaning() -> dict[str, list[str]]:
-    """Return the feedback on result and confidence: {"right" or "wrong": sentences by confidence}."""
+    """Return the feedback for each result and confidence: {"right" or "wrong": sentences by confidence}."""
     return {
         word: [MEANING[right, sure] for sure in range(len(SURE))] for word, right in (("right", True), ("wrong", False))
     }

@@ -40,7 +40,9 @@ def points(mutant: Mutant, answers: dict[str, str | int]) -> int:
 
 
 def grade(progress: ReaderProgress) -> dict[str, Any]:
-    """Return the score of a hand-in out of 100 and, for each mutant answered, the answers given and the right ones."""
+    """Return the student's name and score out of 100 and, for each mutant answered, the answers given, the right ones
+    and the points.
+    """
     bugs = {}
     for mutant in mutants():
         if said := first_answers(progress, mutant):

@@ -1,4 +1,4 @@
-"""`check`: grade a solution to an exercise, or a pile of them."""
+"""`check`: grade a solution to an exercise, or many at once."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from lessons.cli.console import console
 
 
 def try_claims(names: Sequence[str], of: range) -> bool:
-    """Try the named chapters and figures (default: all chapters) with the seeds `of`. Return whether all claims held.
+    """Try the claims of the named chapters and figures (default: all chapters) with the seeds `of`. Return whether all
+    of them held.
 
     Print each broken claim as it is found, and all of them again at the end. Raise ValueError if a name is unknown.
     """

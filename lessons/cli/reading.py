@@ -202,6 +202,6 @@ def _asked(one: chapters.Chapter, item) -> str:
 
 
 def _titled(one: chapters.Chapter, name: str) -> str:
-    """Return the number and question of a figure, and whether it is recorded."""
+    """Return the number and question of a figure, followed by a note if it is not recorded yet."""
     missing = "" if name in one.golden.figures else " (not recorded yet)"
     return f"Figure {one.figure_number(name)}. {lessons.question(name)}{missing}"

@@ -243,7 +243,9 @@ def latency_floor(run):
     look=Look("times fewer", ("loss",), "tau", log="xy", title="training loss"),
 )
 def threshold(run):
-    """Rate 0.2, with thresholds from far too small to far too large. A step sends at most tau of each element."""
+    """Rate 0.2, with thresholds from far too small to far too large. A step changes each element by at most tau; the
+    rest is owed.
+    """
     for tau in (0.002, 0.01, 0.05, 0.2, 1.0, 5.0):
         done = run(compression="threshold", threshold=tau, **PLAIN)
         s = done.summary

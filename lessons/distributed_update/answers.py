@@ -69,12 +69,12 @@ def adam(w, g, layers):
 
 
 def momentum(w, g, layers):
-    """Return the weights after two steps of momentum along the same gradient."""
+    """Return the weights after two steps of SGD with momentum along the same gradient."""
     return w - 0.01 * g - 0.01 * (0.9 * g + g)
 
 
 def clipped(w, g, layers):
-    """Return the weights after a step along the gradient, clipped to norm 1."""
+    """Return the weights after one step of SGD along the gradient, which is first clipped to norm 1."""
     return w - 0.01 * g / max(1.0, float(np.linalg.norm(g)))
 
 
@@ -99,7 +99,7 @@ def mean_of_means(run, few: int, many: int) -> float:
 
 
 def gain(run, gradient: int, exchange: int, accumulate: int) -> float:
-    """Return the factor by which mini-batches are processed faster if several share one exchange."""
+    """Return how many times as fast mini-batches are processed if `accumulate` of them share one exchange."""
     return (gradient + exchange) / (gradient + exchange / accumulate)
 
 

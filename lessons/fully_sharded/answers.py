@@ -41,7 +41,9 @@ def deeper(run, gather: str) -> str:
 
 
 def tokens(run, tera: int, giga: int) -> float:
-    """Return how many tokens make a dense layer's forward pass take as long as gathering its 16-bit weights."""
+    """Return the number of tokens for which a dense layer's forward pass takes as long as gathering its 16-bit
+    weights.
+    """
     return tera * 1e12 / (giga * 1e9)
 
 

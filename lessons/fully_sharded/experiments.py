@@ -31,7 +31,7 @@ def computing(done):
 
 
 def peak_states(done):
-    """Return the peak bytes of weights, gradients and moments on the fullest rank."""
+    """Return the peak bytes of weights, gradients and moments, on the rank where they are largest."""
     return float(done.peaks()[:, STATES].sum(axis=1).max())
 
 
@@ -121,8 +121,8 @@ METHODS = {
     look=Look("tokens", ("step",), "method", log="xy", title="time of a step, relative to computing alone"),
 )
 def half_as_much_again(run):
-    """Four ranks, each with a link of its own of 1 GB/s, and processors of 200 GFLOP/s. A step of the transformer as a
-    multiple of the time for which a rank computes in it.
+    """Four ranks, each with a link of its own of 1 GB/s and a processor of 200 GFLOP/s. `step` is the time of a step of
+    the transformer, as a multiple of the time for which a rank computes in it.
 
     `replicated` sums each layer's gradient while the layers before it compute (`overlap`). Sharded ranks gather each
     layer twice.
@@ -189,7 +189,7 @@ AHEAD_TOKENS = 128, 256, 1024
 
 
 def layer_costs(done, ranks):
-    """Return the costs of a step of the text model, whose passes take as long as on rank 0 of this run."""
+    """Return the costs of a step of the text model, with the pass times that rank 0 has in this run."""
     spans, sizes = done.trace.spans, layer_sizes(MACHINE["width"])
     names = np.array(done.trace.labels)[spans["label"]]
     spent = {
@@ -228,7 +228,8 @@ def layer_sizes(width, kinds=69):
     look=Look("tokens", ("shown",), "width", log="x", title="percent of the gather time that is exposed"),
 )
 def tokens_that_hide(run):
-    """Four ranks, one layer ahead. The exposed gather time as a percentage of the time of all gathers.
+    """Four ranks gather one layer ahead. `shown` is the exposed gather time, as a percentage of the time of all
+    gathers.
 
     Twice the width is about four times as many weights. With the formula's 300 tokens, a layer's gather takes as
     long as its forward pass. With more tokens, what is still exposed is the first gather of each pass, and that of a
@@ -320,7 +321,8 @@ SHARDS = {
     look=Look("GB/s", ("ms",), "shards", log="xy", title="milliseconds of a step"),
 )
 def hybrid_or_zero1(run):
-    """Two nodes of four ranks with 256 tokens each; 8 GB/s within a node. `GB/s`: of the link between the two.
+    """Two nodes of four ranks with 256 tokens each; 8 GB/s within a node. `GB/s` is the bandwidth of the link between
+    the two.
 
     Sharded layers are gathered one layer ahead. Replicas sum node by node, and hide their sums behind the backward
     pass. ZeRO-1's reduce-scatter and all-gather go around a ring of all eight.

@@ -23,7 +23,7 @@ def latency(run, workers: int) -> float:
 
 
 def tenth(run, workers: int) -> float:
-    """Return how many steps it takes until the slowest mode of a ring has shrunk to a tenth."""
+    """Return after how many steps the slowest mode of disagreement on a ring has shrunk to a tenth."""
     return log(0.1) / log(1 - spectral_gap(mixing(ring(workers))))
 
 
@@ -59,8 +59,8 @@ def raw(run, graph: str) -> str:
 
 
 def slow(run, times: int, method: str) -> float:
-    """Return how many mini-batches a worker computes on average, with one of eight workers slow, in the time that
-    D-PSGD takes for 100 with none slow.
+    """Return how many mini-batches a worker computes on average, if one of eight workers is slow, in the time that
+    D-PSGD takes for 100 if none is.
     """
     end = run(algorithm="dpsgd", steps=100, evaluations=1, **waiting.ON_A_RING).summary["seconds"]
     if method.startswith("D"):

@@ -6,7 +6,8 @@ from lessons.grading.grader import SolutionError
 
 
 class NeighbourComm:
-    """A comm that reaches only the neighbouring ranks. Each holds a `part` of the model, "stage" or "module".
+    """A comm that reaches only the neighbouring ranks. `part` is what each rank holds of the model: a "stage" or a
+    "module".
 
     Arrived arrays are appended to `arrived`.
     """

@@ -98,7 +98,9 @@ def _landlock(libc, readable: Iterable[str], listed: Iterable[str]) -> bool:
 
 
 def _seccomp(libc) -> bool:
-    """Install a BPF filter on machine, number and flags of every system call; return whether the kernel accepted it."""
+    """Install a BPF filter that checks the machine, number and flags of every system call; return whether the kernel
+    accepted it.
+    """
     LOAD, EQUAL, ANY_BIT, RETURN = 0x20, 0x15, 0x45, 0x06
     allow, unknown, die = 0x7FFF0000, 0x00050000 | 38, 0x80000000  # 38: ENOSYS
     here = 0 if platform.machine() == X86[0] else 1

@@ -69,7 +69,7 @@ def seed_of(to: Path) -> int | None:
 
 
 def alike(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Return groups of students with identical solutions, except solutions that earned nothing."""
+    """Return groups of students whose solutions are identical, leaving out solutions that earned nothing."""
     by_text = defaultdict(list)
     for row in rows:
         if int(row["score"]):

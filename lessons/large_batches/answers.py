@@ -39,7 +39,7 @@ def knee(run, batch: int, rate: str) -> str:
 
 
 def rate(run, workers: int, optimiser: str) -> float:
-    """Return the rate for a batch `workers` times as large, if it was 0.1 before."""
+    """Return the rate for a batch `workers` times as large as one for which the rate is 0.1."""
     return 0.1 * (workers if optimiser == "SGD" else sqrt(workers))
 
 
@@ -70,7 +70,7 @@ def fewer(run, critical: int, batch: int) -> float:
 
 
 def updates(run, milestones: str) -> float:
-    """Return the number of updates in 18 epochs if the batch of 16 is doubled at each milestone."""
+    """Return the number of updates in 18 epochs if the initial batch of 16 is doubled at each milestone."""
     per_epoch = IMAGES // 16
     settings = batch_growth.Settings(schedule="grow", factor=2, milestones=milestones)
     return float(batch_growth.updates(settings, 18 * per_epoch, per_epoch))

@@ -282,9 +282,9 @@ LOWEST = {"adam": {16: 0.004, 64: 0.012, 256: 0.024}, "sgd": {16: 0.3, 64: 0.3, 
     look=Look("batch", ("rate",), "rule", log="xy", title="best rate"),
 )
 def best_rate_of_a_batch(run):
-    """Digits, 15 epochs; training loss of the last one, mean of two seeds. Seven rates are tried, a factor of 1.4
-    apart. `rate` is the minimum of the parabola through the logarithms of the losses at the best of these rates and at
-    its two neighbours.
+    """Digits, 15 epochs. The training loss is that of the last epoch, mean of two seeds. Seven rates are tried, a
+    factor of 1.4 apart. `rate` is the minimum of the parabola through the logarithms of the losses at the best of these
+    rates and at its two neighbours.
     """
     for rule, batches in LOWEST.items():
         for batch, lowest in batches.items():

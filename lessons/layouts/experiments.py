@@ -459,7 +459,7 @@ TAKEN = {"the first": 0, "the tenth": 9, "the hundredth": 99, "the five hundredt
 
 
 def draw_constants(dice: np.random.Generator) -> Constants:
-    """Return constants drawn at random around the fitted ones, each independently, with the fit's standard error."""
+    """Return constants drawn independently around the fitted ones, each with the standard error of its fit."""
     some = np.array(FITTED) + np.array(STANDARD_ERRORS) * dice.standard_normal(len(FITTED))
     return Constants(*np.clip(some, LOWEST, HIGHEST))
 

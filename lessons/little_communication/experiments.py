@@ -271,7 +271,7 @@ def at_speeds(run, cluster, method):
 
 
 def budget(algorithm, rounds):
-    """Return the settings of a budget of 300 s, or of this many rounds for DiLoCo."""
+    """Return the settings of a budget: this many rounds for DiLoCo, 300 s for any other algorithm."""
     return {"steps": 16 * rounds} if algorithm == "diloco" else {"seconds": 300, "steps": 10_000}
 
 

@@ -35,7 +35,8 @@ def download(address: str) -> bytes:
 
 
 def load(folder: Path | None = None, fetch: Callable[[str], bytes] = download) -> dict[str, bytes]:
-    """Return the content of each of FILES by name, from `folder` or, by default, from the cache, which `fetch` fills.
+    """Return {name: content} for each of FILES, read from `folder` or, by default, from the cache, which
+    `fetch` fills.
 
     Raise ValueError, in one sentence, if a file is missing, has the wrong hash, or cannot be downloaded.
     """

@@ -86,8 +86,8 @@ LENGTHS = 64, 128, 256, 512
     look=Look("positions", ("shown",), "width", log="x", title="percent of the transfer time that is exposed"),
 )
 def positions_that_hide(run):
-    """Four ranks in a ring, zigzag positions. How long a rank waits in the forward pass, as a percentage of the time
-    that a block's three transfers take. `positions` are those of one rank; heads have a width of 8.
+    """Four ranks in a ring, zigzag positions. `shown` is how long a rank waits in the forward pass, as a percentage of
+    the time that a block's three transfers take. `positions` are those of one rank; heads have a width of 8.
 
     With the formula's 80 positions, a block travels for as long as a rank attends to it.
     """

@@ -69,7 +69,7 @@ def once_averaged(run, workers):
     look=Look("along", ("loss",), "starts", title="held-out loss"),
 )
 def two_starts(run):
-    """Digits; held-out loss along the line between two networks trained on different images.
+    """Digits: the held-out loss along the line between two networks that were trained on different images.
 
     Hidden neurons can be numbered in any order. Networks from two starts have usually chosen different orders, and
     their mean mixes unrelated neurons.

@@ -44,7 +44,7 @@ MEAN = {"AGN": {"algorithm": "agn"}}
     look=Look("period", ("loss",), "method", log="xy", title="held-out loss of the centre"),
 )
 def elastic_period(run):
-    """Digits, four replicas of unequal speed, 256 steps of 16 images each; loss of the server's model.
+    """Digits, four replicas of unequal speed, 256 steps of 16 images each. The loss is that of the server's model.
 
     Each method runs at the best of several rates for each period. A Downpour push is the sum of all gradients since the
     last one, taken along a path that ignores the other three: the longer the sums, the smaller the rate has to be. A

@@ -1,4 +1,4 @@
-"""What a model's shapes tell us before anything is run: weights, work, and whether it fits."""
+"""What a model's shapes tell us before anything is run: weights, work, and whether the model fits into memory."""
 
 import math
 

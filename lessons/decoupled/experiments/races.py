@@ -183,7 +183,8 @@ ON_SPIRALS = {
 def spirals(run):
     """Three spirals, a residual model of four layers of 64 neurons, one layer in each of four modules, 400 steps of 128
     points; each method at the rate, of those tried, with the lowest training loss. The last module is linear, so it
-    depends on what the others make of a point. Accuracy is the median of the last five of 20 evaluations."""
+    depends on the features that the other modules compute. Accuracy is the median of the last five of 20 evaluations.
+    """
     for method, (values, rates) in ON_SPIRALS.items():
         rate, done = at_best(run, rates, **SPIRALS, **values)
         yield {"method": method, "accuracy": lately(done, "accuracy"), "rate": rate}

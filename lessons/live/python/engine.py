@@ -36,7 +36,7 @@ def answer(request: str) -> list[Any]:
 
 
 def start() -> str:
-    """Import what a first run needs; return a sentence on what computes the runs, for the page to show once."""
+    """Import what a first run needs and return a sentence on what computes the runs, which the page shows once."""
     sys.modules["torch"] = None  # type: ignore[assignment]  # so that nobody looks for it in every folder
     import numpy
 
