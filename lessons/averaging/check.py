@@ -36,7 +36,7 @@ LAGGING = "judged only when they learn as much as one worker, or get farther dow
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     together, valley, plain, frugal, quick, lean = POINTS
     dice = random.Random(seed)
     workers = dice.randint(5, 6)

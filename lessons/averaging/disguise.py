@@ -39,7 +39,7 @@ class Disguise:
         return self.gradient(self.origin) + self.shift
 
     def ours(self, v: np.ndarray) -> np.ndarray:
-        """Return the disguised parameters `v` in the original coordinates."""
+        """Return the disguised parameters `v` in the original coordinates, (d,)."""
         v = v - self.shift
         for order, cos, sin in reversed(self.turns):
             w = np.empty_like(v)

@@ -119,7 +119,7 @@ def train_strategy(name: str, hidden: str, speed: float, latency: float = 0.0, b
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     named, fits, frugal, *near = POINTS
     cases = shuffle_cases(random.Random(seed))
     with solution.attempt() as attempt:

@@ -32,46 +32,46 @@ def one_machine(c: Case) -> float:
 
 
 def all_reduce(c: Case) -> float:
-    """Return the time of a step, in s."""
+    """Return the time of a step in which gradients are summed around a ring after backward, in s."""
     return c.compute + c.ring(c.nbytes)
 
 
 def overlapped_all_reduce(c: Case) -> float:
-    """Return the time of a step, in s."""
+    """Return the time of a step in which buckets of gradients are summed during backward, in s."""
     p = c.overlap()
     return overlap.wait_free(p, overlap.fill_buckets(p, c.bucket))
 
 
 def server(c: Case) -> float:
-    """Return the time until the server has a gradient from every worker, in s."""
+    """Return the time of a step with a parameter server, i.e. until it has a gradient from every worker, in s."""
     return max(c.compute + 2 * (c.alpha + c.nbytes * c.beta), c.ranks * c.nbytes * c.beta)
 
 
 def local_sgd(c: Case) -> float:
-    """Return the time of a step, with its share of the next averaging, in s."""
+    """Return the time of a step with its share of the next averaging, in s."""
     return c.compute + c.ring(c.nbytes) / PERIOD
 
 
 def pipeline(c: Case) -> float:
-    """Return the time of a step, in s."""
+    """Return the time of a step of a 1F1B pipeline with one stage on each rank, in s."""
     times = [c.seconds(stage) for stage in c.stages]
     links = [c.alpha + c.itemsize * c.batch * stage[-1].outputs * c.beta for stage in c.stages[:-1]]
     return (c.ranks - 1) * max(*times, *links) + sum(times) + 2 * sum(links)
 
 
 def tensor(c: Case) -> float:
-    """Return the time of a step, in s."""
+    """Return the time of a step in which all ranks share every layer and sum its outputs around a ring, in s."""
     sums = (layer.sums * c.ring(c.itemsize * c.batch * layer.summed / layer.sums) for layer in c.layers)
     return c.compute + c.ranks * sum(sums)
 
 
 def zero3(c: Case) -> float:
-    """Return the time of a step, in s."""
+    """Return the time of a step of ZeRO-3 that fetches each layer only when it is needed, in s."""
     return c.compute + 1.5 * sum(c.ring(c.itemsize * layer.parameters) for layer in c.layers)
 
 
 def zero3_with_prefetching(c: Case) -> float:
-    """Return the time of a step in which the next layer's weights arrive while a layer computes, in s.
+    """Return the time of a step of ZeRO-3 in which the next layer's weights arrive while a layer computes, in s.
 
     The last layer's weights are freed after forward like all others, and fetched again. In backward, a layer's gradient
     leaves through the same port at the same time.

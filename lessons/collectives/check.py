@@ -25,7 +25,7 @@ SHORT_RANKS = 32  # enough that every method except doubling is too slow
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     right, alike, general, quick, prompt, frugal = POINTS
     dice = random.Random(seed)
     many = dice.choice([5, 6, 7])

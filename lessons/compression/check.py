@@ -31,7 +31,7 @@ UNTAUGHT = "judged only when every rank's step is the mean of what all ranks sen
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     steps_right, chosen, kept, learned, frugal, quick, dense = POINTS
     dice = random.Random(seed)
     workers = dice.randint(4, 5)

@@ -413,7 +413,9 @@ SIGNS = {
 
 
 def losses_by_rate(run, rates, **values):
-    """Return {rate: the loss of the last 20 mini-batches}; the loss is infinite where training diverged."""
+    """Train at each rate and return {rate: loss of the last 20 mini-batches}; the loss is infinite where training
+    diverged.
+    """
     ended = {rate: run(**PLAIN | {"learning_rate": rate}, **values).summary["loss"] for rate in rates}
     return {rate: inf if loss is None else loss for rate, loss in ended.items()}
 

@@ -28,7 +28,7 @@ OTHERWISE = "judged only when every module learns, and the model tells the spira
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     right, learned, apart, quick, lean, frugal = POINTS
     dice = random.Random(seed)
     modules, batches = 4, dice.randint(345, 370)

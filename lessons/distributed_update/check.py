@@ -36,7 +36,7 @@ BESIDE = 16  # numbers that a rank may exchange per update, in addition to gradi
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     right, owned, lean, frugal, quick, last, general, weighed = POINTS
     dice = random.Random(seed)
     one = Training(dice, ranks=6, weights=dice.randint(*SIZES) // 6 * 6 + dice.randint(1, 5), full=dice.randint(4, 5))

@@ -44,7 +44,7 @@ STEPS = 2
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     right, forward, backward, early, forgotten, frugal, general = POINTS
     dice = random.Random(seed)
     ranks, ahead = 4, dice.choice([1, 2])

@@ -21,7 +21,7 @@ ACTIVATIONS = HELD.index("activations")
 
 
 def seconds(done):
-    """Return the time of the step, in s."""
+    """Return the virtual time of the run, which is one step, in s."""
     return done.summary["seconds"]
 
 

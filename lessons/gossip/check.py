@@ -31,7 +31,7 @@ LEAST = 0.25  # mean share of its x that a worker sends in a message; a half is 
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     right, quick, agreed, frugal, steadfast = POINTS
     dice = random.Random(seed)
     workers = dice.choice([7, 8, 9])

@@ -29,7 +29,7 @@ OTHERWISE = "judged only when every full update is made of the mean gradient"
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     whole, rated, last, frugal, quick, lean = POINTS
     dice = random.Random(seed)
     workers, accumulate, full = 3, dice.randint(7, 9), dice.randint(8, 9)

@@ -578,7 +578,9 @@ def _from_epoch_11(rows, schedule):
 
 
 def at_the_same_rate(run, batch, base_batch=None):
-    """Return the training loss of each step of 20 epochs with this batch, at a rate scaled by batch / base_batch."""
+    """Return the training losses of all steps of 20 epochs with this batch, (steps,), at a rate scaled by batch /
+    base_batch.
+    """
     rated = {"batch": batch, "base_batch": base_batch or batch}
     return run(**NESTEROV, **AT_ONCE, **rated, epochs=20, evaluations=2).losses["loss"]
 
@@ -606,7 +608,9 @@ def _updates(rows, schedule):
 
 
 def _ended(run, seeds, **values):
-    """Return an array (seeds, 3): error in percent, training loss of the last epoch, highest mini-batch loss."""
+    """Return an array (seeds, 3) with each run's error in percent, its training loss in the last epoch, and its highest
+    mini-batch loss.
+    """
     found = []
     for seed in range(seeds):
         done = run(seed=seed, evaluations=2, **values)

@@ -221,7 +221,7 @@ def draw_cases(dice: random.Random) -> list[LeagueCase]:
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     named, fits, inside, *near, saved = POINTS
     cases = draw_cases(random.Random(seed))
     with solution.attempt() as attempt:

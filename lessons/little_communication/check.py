@@ -29,7 +29,7 @@ SPEED = 1e9  # FLOP/s: a step takes a millisecond or less
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     whole, turns, overlapped, share, rest, short = POINTS
     dice = random.Random(seed)
     workers, parts = dice.randint(3, 4), dice.choice((2, 4))

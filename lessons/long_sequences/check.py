@@ -42,7 +42,7 @@ WHOLE = "judged only when scores are computed block by block"
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution on cases drawn with `seed`: yield (mark, whether it is earned, what was observed)."""
     right, merged, small, hidden, even, masked, frugal, general = POINTS
     dice = random.Random(seed)
     half, width = dice.randint(125, 140), dice.randint(720, 800)

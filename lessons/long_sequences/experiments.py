@@ -17,7 +17,7 @@ WEIGHTS = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer s
 
 
 def seconds(done):
-    """Return the time of the run, in s."""
+    """Return the virtual time of the run, in s."""
     return done.summary["seconds"]
 
 
