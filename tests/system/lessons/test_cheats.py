@@ -13,7 +13,7 @@ from lessons.grading.grader import Solution, grade, judge
 from lessons.grading.held import Held
 from lessons.grading.hosted import SENT
 from lessons.grading.patience import Limits
-from tests.system.lessons.near_misses import solution
+from tests.system.lessons.near_misses import grade_here, solution
 from workloads.digits import digits
 
 MEMORY = "it holds few vectors at once"
@@ -159,12 +159,12 @@ def test_a_server_can_neither_store_vectors_with_the_grader_nor_go_past_its_prob
     for chapter in ("stragglers", "staleness"):
         for deed, words in STORES.items():
             source = f"def server(comm, task, s):\n    w = task.start()\n    {deed}\n"
-            assert words in marks(chapter, source, 1)[1].error
+            assert words in grade_here(chapter, source, 1).error
 
 
 def test_a_rank_cannot_store_vectors_in_messages_to_itself():
     source = "def worker(comm, task, s):\n    comm.send(task.start(), comm.rank)\n"
-    assert "sent a message to itself" in marks("averaging", source, 1)[1].error
+    assert "sent a message to itself" in grade_here("averaging", source, 1).error
 
 
 VERSIONS = "it holds no more versions than it must"

@@ -5,7 +5,7 @@ import pytest
 import lessons
 from lessons.compression.check import largest
 from lessons.grading.grader import grade
-from tests.system.lessons.near_misses import begun, lost, solution
+from tests.system.lessons.near_misses import begun, grade_here, lost, lost_here, solution
 
 CHAPTER = lessons.chapter("compression")
 STEP, CHOSEN, KEPT, LEARNED, SENT, TIME, DENSE = [
@@ -45,12 +45,12 @@ def test_a_sum_that_is_not_divided_by_the_number_of_ranks_is_named():
 def test_a_worker_that_sends_nothing_earns_nothing():
     alone = "def worker(comm, task, s):\n    w = task.start()\n    for _ in task.steps():\n        task.gradient(w)\n"
     with_reports = "        if comm.rank == 0:\n            task.report(w)\n    return w\n"
-    score, marks = lost("compression", alone.replace("        task.gradient(w)\n", "") + with_reports)
+    score, marks = lost_here("compression", alone.replace("        task.gradient(w)\n", "") + with_reports)
     assert score == 0 and len(marks) == 7
 
 
 def test_whole_gradients_earn_the_first_mark_alone():
-    assert lost("compression", begun("compression")) == (15, [CHOSEN, KEPT, LEARNED, SENT, TIME, DENSE])
+    assert lost_here("compression", begun("compression")) == (15, [CHOSEN, KEPT, LEARNED, SENT, TIME, DENSE])
 
 
 CHEATS = {
@@ -78,7 +78,7 @@ CHEATS = {
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_who_goes_past_the_ledger_is_told_and_earns_nothing(cheat):
     old, new, said = CHEATS[cheat]
-    report = grade(CHAPTER, solution("compression", (old, new)), seed=5)
+    report = grade_here("compression", solution("compression", (old, new)))
     assert said in report.error and report.score == 0, report.error
 
 
@@ -91,17 +91,20 @@ SHIPS = (
 @pytest.mark.parametrize("change", SHIPS)
 def test_a_model_that_no_message_has_led_to_earns_nothing_for_its_steps_and_for_what_it_learned(change):
     """So knowing the digits is no help: what is shipped follows from the messages, and these from our gradients."""
-    _, marks = lost("compression", solution("compression", change))
+    _, marks = lost_here("compression", solution("compression", change))
     assert {STEP, LEARNED} <= {*marks}
 
 
 def test_numbers_that_nobody_owed_lose_the_mark_for_that_even_where_they_learn_faster():
-    _, marks = lost("compression", solution("compression", ("(index, owed[index])", "(index, 3 * owed[index])")))
+    _, marks = lost_here("compression", solution("compression", ("(index, owed[index])", "(index, 3 * owed[index])")))
     assert KEPT in marks and LEARNED not in marks
 
 
 def test_numbers_that_end_training_earn_nothing():
-    assert lost("compression", solution("compression", ("(index, owed[index])", "(index, 1e9 * owed[index])")))[0] == 0
+    assert (
+        lost_here("compression", solution("compression", ("(index, owed[index])", "(index, 1e9 * owed[index])")))[0]
+        == 0
+    )
 
 
 def test_the_largest_may_be_any_of_equal_size():

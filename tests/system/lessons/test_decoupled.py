@@ -8,7 +8,7 @@ import lessons
 from lessons.decoupled.experiments import WIDE
 from lessons.grading.grader import grade
 from lessons.seeds import Seeded
-from tests.system.lessons.near_misses import begun, lost, solution
+from tests.system.lessons.near_misses import begun, grade_here, lost, solution
 from tests.tiers import slow_except
 
 CHAPTER = lessons.chapter("decoupled")
@@ -53,7 +53,7 @@ def test_a_module_that_learns_nothing_earns_nothing_for_waiting_for_nobody(error
 
 
 def test_a_lower_module_that_learns_nothing_is_named():
-    report = grade(CHAPTER, solution("decoupled", ("return dy, a", BLIND["zeros for one"])), seed=5)
+    report = grade_here("decoupled", solution("decoupled", ("return dy, a", BLIND["zeros for one"])))
     assert report.score <= 31 and report.marks[1].observed.startswith("module 1 called backward for mini-batch")
 
 
@@ -147,7 +147,7 @@ def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
     ),
 )
 def test_a_mistake_is_told_in_a_sentence(old, new, said):
-    assert re.search(said, grade(CHAPTER, solution("decoupled", (old, new)), seed=5).error)
+    assert re.search(said, grade_here("decoupled", solution("decoupled", (old, new))).error)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import pytest
 
 import lessons
 from lessons.grading.grader import grade
-from tests.system.lessons.near_misses import begun, lost, solution
+from tests.system.lessons.near_misses import begun, grade_here, lost, lost_here, solution
 
 CHAPTER = "distributed_update"
 RIGHT, OWNED, HELD, SENT, TIMED, LAST, ANY, WEIGHED = [
@@ -39,7 +39,7 @@ def worker(comm, task, s):
 
 
 def test_a_whole_step_on_every_rank_loses_all_that_the_chapter_is_about():
-    assert lost(CHAPTER, begun(CHAPTER)) == (28, [OWNED, HELD, LAST, ANY, WEIGHED])
+    assert lost_here(CHAPTER, begun(CHAPTER)) == (28, [OWNED, HELD, LAST, ANY, WEIGHED])
 
 
 @pytest.mark.slow
@@ -86,10 +86,10 @@ def test_who_shares_only_in_some_trainings_is_told(shares, marks):
 
 
 def test_the_mean_of_the_means_is_named_where_mini_batches_differ_in_size():
-    report = grade(lessons.chapter(CHAPTER), solution(CHAPTER, *EQUAL), seed=5)
+    report = grade_here(CHAPTER, solution(CHAPTER, *EQUAL))
     assert [mark.name for mark in report.marks if not mark.earned] == [WEIGHED]
     assert "a mini-batch of 1 counts as much as one of" in report.marks[-1].observed
-    assert grade(lessons.chapter(CHAPTER), solution(CHAPTER), seed=5).score == 100
+    assert grade_here(CHAPTER, solution(CHAPTER)).score == 100
 
 
 @pytest.mark.slow

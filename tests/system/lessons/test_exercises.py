@@ -13,7 +13,7 @@ from lessons.grading import levels
 from lessons.grading.grader import NOT_REACHED, grade, judge
 from lessons.grading.sheet import STEPS, Sheet
 from tests.book import unfolded
-from tests.system.lessons.near_misses import lost, solution
+from tests.system.lessons.near_misses import grade_here, lost, solution
 
 SHEETS = [Sheet(one) for one in lessons.written_chapters() if one.exercise]
 STRAGGLERS = next(sheet for sheet in SHEETS if sheet.name == "stragglers")
@@ -261,7 +261,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("words", MISTAKES)
 def test_a_mistake_is_told_in_plain_words(words):
-    report = grade(lessons.chapter("stragglers"), MISTAKES[words], seed=1)
+    report = grade_here("stragglers", MISTAKES[words], seed=1)
     assert words in report.error and not report.error.startswith("rank 0 failed: your file"), report.error
     assert "Simple" not in report.error and "module" not in report.error and report.score == 0
 
@@ -272,7 +272,7 @@ def test_a_deadlock_says_after_which_update_and_who_waits():
         "    got = [comm.recv_any() for _ in range(comm.size - 1 - s.backups)]\n"
         "    w = w - s.learning_rate * sum(g for _, g in got) / len(got)\n    task.report(w)\n    comm.recv_any(7)\n"
     )
-    error = grade(lessons.chapter("stragglers"), source, seed=1).error
+    error = grade_here("stragglers", source, seed=1).error
     assert error.startswith("after update 0 nobody can continue: ")
     assert "wait for rank 0" in error and "since" not in error
 
@@ -410,7 +410,7 @@ def test_hints_that_a_file_says_were_taken_are_in_its_report():
 
 
 def test_an_error_when_a_worker_crashes_says_that_it_does_and_what_the_server_is_sent():
-    report = grade(lessons.chapter("stragglers"), f"{STRAGGLERS.source}\nmine = 1\n", seed=1)
+    report = grade_here("stragglers", f"{STRAGGLERS.source}\nmine = 1\n", seed=1)
     assert re.match(r"when worker (\d+) crashes, and comm\.recv_any\(\) returns \(\1, None\) for it: ", report.error)
     assert "remove None in line 41: `w = w" in report.error
     assert "inhomogeneous" not in report.error

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from lessons.grading import hosted
 from lessons.grading.grader import Solution, SolutionError
 
 ALL_REDUCE = """
@@ -67,11 +68,13 @@ def worker(comm, task, s):
 """
 
 
+QUADRATIC = {"algorithm": "sync_sgd", "workload": "quadratic", "noise": 1.0, "learning_rate": 0.1, "network": "10GbE"}
+
+
 def played(source, **values):
     """Return the Run in which `worker` of this source plays every rank."""
-    flat = {"algorithm": "sync_sgd", "workload": "quadratic", "noise": 1.0, "learning_rate": 0.1, "network": "10GbE"}
     with Solution(source).attempt() as attempt:
-        return attempt.run(attempt.role("worker"), **{**flat, "workers": 4, "steps": 20, **values})
+        return attempt.run(attempt.role("worker"), **{**QUADRATIC, "workers": 4, "steps": 20, **values})
 
 
 def test_an_all_reduce_can_be_written_from_sends():
@@ -105,34 +108,45 @@ def test_every_operation_gives_what_it_gives_outside_of_the_sandbox():
     assert theirs.summary["bytes"] == ours.summary["bytes"] and theirs.summary["seconds"] == ours.summary["seconds"]
 
 
-@pytest.mark.parametrize(
-    ("deed", "words"),
-    [
-        ("comm._request('__class__', 0)", "no '__class__'|no comm.__class__"),
-        ("comm._request('event_log', 0)", "have no 'event_log'"),
-        ("comm._request('_sim', 0)", "have no '_sim'"),
-        ("comm._request('wait', 0)", "have no 'wait'"),
-        ("comm._request('wait', 10**6)", "have no 'wait'"),
-        ("comm._request('walk', 0)", "have no 'walk'"),
-        ("comm._request('descend', 0, 1)", "have no 'descend'"),
-        ("comm._request(['send'], 0)", "without the name of a method"),
-        ("comm._request()", "invalid request"),
-        ("comm._request('send')", "invalid request"),
-        ("comm.send(1.0, 99)", "comm.send takes the number of a rank, from 0 to 0, but got 99"),
-        ("comm.send({'a': 1}, 0)", "comm.send takes a message: None, .* but got {'a': 1}"),
-        ("comm.reduce_scatter(np.zeros((2, 2)))", "takes a vector of floats; it was given float64 of shape"),
-        ("comm.all_reduce(np.arange(3))", "takes a vector of floats; it was given int64"),
-        ("comm.shared(np.zeros(2_000_000))", "a shared vector may have at most"),
-        ("comm.shared(np.zeros(5)).add(np.ones(2), [3, 5])", "whole numbers from 0 to 4"),
-        ("comm.shared(np.zeros(5)).read([-1])", "whole numbers from 0 to 4"),
-        ("comm.shared(np.zeros(5)).add(np.ones(3), slice(0, 2))", "3 numbers cannot be added to 2"),
-        ("[comm.irecv(0) for _ in range(10**5)]", "handles at once"),
-        ("comm.sendd(1.0, 0)", "comm has no sendd; it has all_gather"),
-        ("task.losses()", "task has no losses"),
-        ("s.learning_rat", "s has learning_rate, no learning_rat|s has .* and .*, no learning_rat"),
-    ],
-)
-def test_what_is_not_in_the_contract_is_refused_in_a_sentence(deed, words):
-    source = f"import numpy as np\n\ndef worker(comm, task, s):\n    {deed}\n    task.report(task.start())\n"
+REFUSED = {
+    "comm._request('__class__', 0)": "no '__class__'|no comm.__class__",
+    "comm._request('event_log', 0)": "have no 'event_log'",
+    "comm._request('_sim', 0)": "have no '_sim'",
+    "comm._request('wait', 0)": "have no 'wait'",
+    "comm._request('wait', 10**6)": "have no 'wait'",
+    "comm._request('walk', 0)": "have no 'walk'",
+    "comm._request('descend', 0, 1)": "have no 'descend'",
+    "comm._request(['send'], 0)": "without the name of a method",
+    "comm._request()": "invalid request",
+    "comm._request('send')": "invalid request",
+    "comm.send(1.0, 99)": "comm.send takes the number of a rank, from 0 to 0, but got 99",
+    "comm.send({'a': 1}, 0)": "comm.send takes a message: None, .* but got {'a': 1}",
+    "comm.reduce_scatter(np.zeros((2, 2)))": "takes a vector of floats; it was given float64 of shape",
+    "comm.all_reduce(np.arange(3))": "takes a vector of floats; it was given int64",
+    "comm.shared(np.zeros(2_000_000))": "a shared vector may have at most",
+    "comm.shared(np.zeros(5)).add(np.ones(2), [3, 5])": "whole numbers from 0 to 4",
+    "comm.shared(np.zeros(5)).read([-1])": "whole numbers from 0 to 4",
+    "comm.shared(np.zeros(5)).add(np.ones(3), slice(0, 2))": "3 numbers cannot be added to 2",
+    "[comm.irecv(0) for _ in range(100)]": "handles at once",
+    "comm.sendd(1.0, 0)": "comm has no sendd; it has all_gather",
+    "task.losses()": "task has no losses",
+    "s.learning_rat": "s has learning_rate, no learning_rat|s has .* and .*, no learning_rat",
+}
+
+
+@pytest.fixture(scope="module")
+def tries():
+    """An attempt with a role for each of REFUSED, and the roles' names: one process, since each is a run of its own."""
+    role = {deed: f"try_{number}" for number, deed in enumerate(REFUSED)}
+    body = "def {}(comm, task, s):\n    {}\n    task.report(task.start())\n"
+    source = "\n".join(["import numpy as np\n", *(body.format(name, deed) for deed, name in role.items())])
+    with Solution(source).attempt() as attempt:
+        yield attempt, role
+
+
+@pytest.mark.parametrize(("deed", "words"), REFUSED.items())
+def test_what_is_not_in_the_contract_is_refused_in_a_sentence(tries, monkeypatch, deed, words):
+    monkeypatch.setattr(hosted, "MOST", 20)
+    attempt, role = tries
     with pytest.raises(SolutionError, match=words):
-        played(source, workers=1, steps=2)
+        attempt.run(attempt.role(role[deed]), **{**QUADRATIC, "workers": 1, "steps": 2})

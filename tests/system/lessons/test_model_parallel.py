@@ -5,8 +5,7 @@ import re
 import pytest
 
 import lessons
-from lessons.grading.grader import grade
-from tests.system.lessons.near_misses import begun, lost, solution
+from tests.system.lessons.near_misses import begun, grade_here, lost, lost_here, solution
 from tests.tiers import slow_except
 
 CHAPTER = lessons.chapter("model_parallel")
@@ -26,7 +25,7 @@ G = "        w -= s.learning_rate * g\n"
 
 
 def test_who_holds_everything_earns_the_first_mark_alone():
-    assert lost("model_parallel", begun("model_parallel")) == (20, [HELD, FORWARD, BACK, SENT, TIME, GENERAL])
+    assert lost_here("model_parallel", begun("model_parallel")) == (20, [HELD, FORWARD, BACK, SENT, TIME, GENERAL])
 
 
 @pytest.mark.slow
@@ -52,12 +51,12 @@ def test_a_near_miss_loses_its_marks(changes, marks):
     ),
 )
 def test_a_sum_that_is_left_out_on_one_way_leaves_the_marks_for_the_part_and_the_other_way(old, new, marks):
-    assert lost("model_parallel", solution("model_parallel", (old, new))) == (35, marks)
+    assert lost_here("model_parallel", solution("model_parallel", (old, new))) == (35, marks)
 
 
 def test_ranks_that_sum_nothing_either_way_earn_the_mark_for_their_part_alone():
     alone = solution("model_parallel", (TOTAL, "y @ v"), (DX, "dy @ u.T"))
-    assert lost("model_parallel", alone) == (20, [RIGHT, FORWARD, BACK, SENT, TIME, GENERAL])
+    assert lost_here("model_parallel", alone) == (20, [RIGHT, FORWARD, BACK, SENT, TIME, GENERAL])
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ def test_ranks_that_sum_nothing_either_way_earn_the_mark_for_their_part_alone():
     ),
 )
 def test_other_numbers_than_those_of_the_whole_block_earn_nothing(old, new):
-    assert lost("model_parallel", solution("model_parallel", (old, new))) == (0, ALL)
+    assert lost_here("model_parallel", solution("model_parallel", (old, new))) == (0, ALL)
 
 
 ALONE = """
@@ -145,5 +144,5 @@ def test_weights_that_travel_in_place_of_activations_lose_the_marks_for_what_is_
     ),
 )
 def test_who_goes_past_the_ledger_is_told_and_earns_nothing(old, new, said):
-    report = grade(CHAPTER, solution("model_parallel", (old, new)), seed=5)
+    report = grade_here("model_parallel", solution("model_parallel", (old, new)))
     assert re.search(said, report.error) and report.score == 0, report.error

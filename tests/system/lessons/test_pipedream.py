@@ -2,9 +2,7 @@
 
 import pytest
 
-import lessons
-from lessons.grading.grader import grade
-from tests.system.lessons.near_misses import lost, solution
+from tests.system.lessons.near_misses import grade_here, lost_here, solution
 
 AHEAD = "ahead = comm.size - 1 - comm.rank"
 
@@ -16,9 +14,8 @@ STASHED, LEAN = (
 
 
 def test_a_stage_that_stashes_nothing_earns_nothing_for_holding_few_versions():
-    score, marks = lost(
-        "pipedream", solution("pipedream", ("stash.pop(batch)", "w"), ("        stash[batch] = w\n", ""))
-    )
+    forgetful = solution("pipedream", ("stash.pop(batch)", "w"), ("        stash[batch] = w\n", ""))
+    score, marks = lost_here("pipedream", forgetful)
     assert (score, marks) == (61, [STASHED, LEAN])
 
 
@@ -28,14 +25,10 @@ def test_a_stage_that_stashes_nothing_earns_nothing_for_holding_few_versions():
     ids=["all forwards first", "twice as far ahead"],
 )
 def test_a_stage_that_runs_too_far_ahead_does_not_pass(ahead):
-    score, marks = lost("pipedream", solution("pipedream", (AHEAD, ahead)))
+    score, marks = lost_here("pipedream", solution("pipedream", (AHEAD, ahead)))
     assert "no gradient is staler than necessary" in marks and score < 60
 
 
 def test_a_stage_that_waits_for_a_rank_that_is_no_neighbour_is_told():
-    report = grade(
-        lessons.chapter("pipedream"),
-        solution("pipedream", ("comm.recv(before)", "comm.recv(max(0, before - 1))")),
-        seed=5,
-    )
+    report = grade_here("pipedream", solution("pipedream", ("comm.recv(before)", "comm.recv(max(0, before - 1))")))
     assert "not its neighbour" in report.error

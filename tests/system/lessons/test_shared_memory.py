@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import lessons
-from lessons.grading.grader import grade
 from lessons.shared_memory.experiments import NEAR, samples_until_near
-from tests.system.lessons.near_misses import begun, lost, solution
+from tests.system.lessons.near_misses import begun, grade_here, lost_here, solution
 from workloads import sparse
 
 CHAPTER = lessons.chapter("shared_memory")
@@ -26,12 +25,12 @@ ADDED, KEPT, WRITTEN, LEARNED, FREE = [
 
 
 def test_the_template_covers_what_others_write_all_over_w_and_learns_too_little():
-    score, marks = lost("shared_memory", TEMPLATE)
+    score, marks = lost_here("shared_memory", TEMPLATE)
     assert score < 60 and {KEPT, WRITTEN, LEARNED} <= set(marks) and ADDED not in marks
 
 
 def test_adding_to_what_was_read_before_the_gradient_loses_the_additions_of_others():
-    score, marks = lost(
+    score, marks = lost_here(
         "shared_memory",
         solution(
             "shared_memory",
@@ -44,12 +43,12 @@ def test_adding_to_what_was_read_before_the_gradient_loses_the_additions_of_othe
 
 
 def test_writing_after_each_sample_writes_popular_coordinates_again_and_again():
-    score, marks = lost("shared_memory", solution("shared_memory", ("GATHER = 32", "GATHER = 1")))
+    score, marks = lost_here("shared_memory", solution("shared_memory", ("GATHER = 32", "GATHER = 1")))
     assert marks == [WRITTEN] and score < 90
 
 
 def test_gathering_everything_steps_too_far_and_then_nothing_else_counts():
-    _, marks = lost("shared_memory", solution("shared_memory", ("GATHER = 32", "GATHER = 10**6")))
+    _, marks = lost_here("shared_memory", solution("shared_memory", ("GATHER = 32", "GATHER = 10**6")))
     assert marks == [KEPT, WRITTEN, LEARNED, FREE]
 
 
@@ -89,12 +88,12 @@ def thread(comm, task, s):
 
 
 def test_threads_that_share_nothing_until_the_end_earn_nothing_but_the_sum():
-    score, marks = lost("shared_memory", ALONE)
+    score, marks = lost_here("shared_memory", ALONE)
     assert marks == [KEPT, WRITTEN, LEARNED, FREE] and score < 25
 
 
 def test_a_token_that_lets_one_thread_step_at_a_time_loses_nothing_but_time():
-    _, marks = lost("shared_memory", TURNS)
+    _, marks = lost_here("shared_memory", TURNS)
     assert marks == [WRITTEN, FREE]
 
 
@@ -124,7 +123,7 @@ def thread(comm, task, s):
 
 @pytest.mark.parametrize("message", ["g", "float(g[0])", "tuple(g)"])
 def test_threads_that_tell_each_other_anything_by_messages_are_refused(message):
-    report = grade(CHAPTER, MESSAGES.format(message=message), seed=5)
+    report = grade_here("shared_memory", MESSAGES.format(message=message))
     assert report.score == 0 and "messages are empty here" in report.error
 
 
@@ -142,12 +141,12 @@ def test_rows_are_those_of_no_other_grading():
     ],
 )
 def test_a_thread_that_leaves_gradients_out_earns_nothing(change, said):
-    report = grade(CHAPTER, solution("shared_memory", change), seed=5)
+    report = grade_here("shared_memory", solution("shared_memory", change))
     assert report.score == 0 and re.search(said, report.marks[0].observed)
 
 
 def test_a_thread_that_does_nothing_earns_nothing():
-    assert grade(CHAPTER, "def thread(comm, task, s):\n    comm.shared(task.start())\n", seed=5).score == 0
+    assert grade_here("shared_memory", "def thread(comm, task, s):\n    comm.shared(task.start())\n").score == 0
 
 
 @pytest.mark.parametrize(
@@ -162,7 +161,7 @@ def test_a_thread_that_does_nothing_earns_nothing():
 )
 def test_a_mistake_is_told_in_a_sentence(old, new, said):
     changes = [(old, new)] + ([("shared.read(v) + change[v]", "change[v]")] if "zeros" in new else [])
-    assert re.search(said, grade(CHAPTER, solution("shared_memory", *changes), seed=5).error)
+    assert re.search(said, grade_here("shared_memory", solution("shared_memory", *changes)).error)
 
 
 def test_samples_until_near_the_minimum_are_read_between_two_evaluations():
