@@ -108,8 +108,8 @@ class Coordinator(ShardedVectors):
         return self.task.start()[:0]  # it has no parameters
 
     def record(self, step, f):
-        """Record f before the step just taken, and the number of samples whose gradients were computed since the last
-        record.
+        """Record f as it was before the step just taken, and the number of samples whose gradients were computed since
+        the last record.
         """
         self.task.at(step)
         self.task.record(f, self.computed)

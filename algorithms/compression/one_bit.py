@@ -27,7 +27,9 @@ class Settings(Knobs):
 
 
 def per_node(shape) -> list[int]:
-    """Return the number of weights of each output node: a column of (inputs, units), a filter of (filters, ...)."""
+    """Return the lengths of a tensor's segments: columns of (inputs, units), filters of (filters, ...), or a whole
+    vector.
+    """
     if len(shape) == 1:
         return [shape[0]]
     return [shape[0]] * shape[1] if len(shape) == 2 else [math.prod(shape[1:])] * shape[0]

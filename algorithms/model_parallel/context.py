@@ -96,7 +96,7 @@ class Exchange:
         return kernels.empty_like(q), total
 
     def visible(self, keys, like):
-        """Return (keys that each query sees, number of query-key pairs) for keys at positions `keys`."""
+        """Return (number of keys that each query sees, number of query-key pairs) for keys at positions `keys`."""
         seen, pairs = visible_prefix(indices_of(self.pieces[self.comm.rank]), keys)
         return kernels.beside(seen, like), pairs
 

@@ -24,7 +24,9 @@ class PriorityQueue:
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
 
     def put(self, now: float, priority: int, leave: Callable[[], None]) -> None:
-        """From `now` on, call `leave`, which occupies the ports, once they are free and nothing more urgent waits."""
+        """Arrange that `leave`, which occupies the ports, is called at `now` or as soon after as they are free and
+        nothing more urgent waits.
+        """
         heappush(self._waiting, (priority, self._events.serial(), leave))
         if len(self._waiting) == 1:
             self._events.call(max(now, self._free()), self._next)
