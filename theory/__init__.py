@@ -1,4 +1,4 @@
-"""HOW MUCH: what a method should cost, from closed forms and from simulators that need no cluster and no training.
+"""Theory: what a method should cost, from closed forms and from simulators that need no cluster and no training.
 
 schedules                      pipeline schedules by name; schedule_naive and schedule_systolic belong to no algorithm
 op_graph, schedule_timing      what an op waits for; when each op of a schedule starts and ends
