@@ -70,7 +70,9 @@ def draw_measurements(shown: list[Shown]) -> None:
 
 
 def lanes(folder: str, play: bool = False) -> None:
-    """Draw the communication timeline of the run in `folder`."""
+    """Draw the communication timeline of the run in `folder`, and a link to its schedule if it has one. A click on a
+    rank opens the dialog for its faults.
+    """
     window = components.requested_window(st.session_state.get("timeline"), folder)
     view = sharing.view(session.load(folder).experiment)
     frame = session.timeline_frame(folder, window, play, view)

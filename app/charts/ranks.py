@@ -110,7 +110,9 @@ def _beside(x0: float, y0: float, x1: float, y1: float) -> str:
 
 
 def _moved(there: float, back: float) -> str:
-    """Return what a link carries: "1.64 MB each way", or a single number if it carries bytes one way only."""
+    """Return what a link carries: "1.64 MB each way", "1.7 MB both ways" if the two directions differ, or "1.64 MB" if
+    it carries bytes one way only.
+    """
     if not (there and back):
         return units.size(max(there, back))
     if units.size(there) == units.size(back):

@@ -20,7 +20,9 @@ def on() -> bool:
 
 
 def rivals(reference: Shown | None, own: Shown) -> list[Shown]:
-    """Return both runs if there is a loss that both reach, else []."""
+    """Return both runs if a race of them has a finish, i.e. if one of their runs has a final held-out loss and did not
+    diverge; else [].
+    """
     return [reference, own] if reference and _finish([reference, own]) is not None else []
 
 
@@ -68,7 +70,9 @@ def show(pair: list[Shown]) -> None:
 
 
 def _finish(pair: list[Shown]) -> float | None:
-    """Return the default finish: the highest final loss, which all runs of a race reach."""
+    """Return the default finish, the highest final held-out loss of the runs that did not diverge; None if there is
+    none.
+    """
     return race.finish([run for heat in race.heats(pair) for run in heat])
 
 

@@ -61,7 +61,9 @@ def following(key: str) -> None:
 
 
 def menu(key: str) -> None:
-    """Offer the questions in a menu, where their list has no room; the chosen algorithm's own question comes first."""
+    """Offer the questions in a menu, for screens too small for a list; the chosen algorithm's own question comes
+    first.
+    """
     of_method = question_of(st.session_state.algorithm)
     st.menu_button(
         "Try a question", [of_method, *QUESTIONS] if of_method else QUESTIONS, key=key,

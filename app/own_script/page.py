@@ -20,7 +20,7 @@ OFF = (
 
 
 def is_wanted() -> bool:
-    """True if scripts are allowed here, or the address names a script's stored run."""
+    """Return True if scripts are allowed here, or if the address names a script's stored run."""
     return script.is_allowed() or bool(st.query_params.get(PLACE))
 
 

@@ -62,8 +62,8 @@ def ask_soon(work: Experiment, place: str) -> JobState:
 
 
 def progress(active: dict[str, str], total: int) -> None:
-    """Show the progress of `total` runs. `active` has the keys, by place, of those that are unfinished; redraw as each
-    finishes.
+    """Show the progress of `total` runs, and redraw the page as soon as one of them ends. `active` maps the place on
+    the page of each unfinished run to the key of its job.
     """
     st.fragment(_progress, run_every=EVERY)(active, total)
 

@@ -81,7 +81,9 @@ def colours(runs: Iterable[str]) -> dict[str, int]:
 
 
 def next_colour(others: Iterable[int] = ()) -> int:
-    """Return the colour of an unpinned run, on a page with the pinned runs and `others`."""
+    """Return the colour of the unpinned run on the page: the one in the address or, if that is taken, the first that
+    neither a pinned run nor `others` have.
+    """
     return _one_of(st.query_params.get("colour", ""), [*_pins().values(), *others])
 
 
@@ -104,7 +106,7 @@ def _shown() -> str:
 
 
 def _on_page() -> dict[str, int]:
-    """Return the colours in use: those of the pinned runs and of the run on the page."""
+    """Return the colour of each pinned run and of the run on the page, by name."""
     return colours([*_pins(), *filter(None, [_shown()])])
 
 

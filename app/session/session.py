@@ -181,8 +181,8 @@ def forget_before() -> None:
 
 
 def wait(job: str, seconds: float, or_curve: bool = False) -> JobState:
-    """Wait up to `seconds` for the job to end or begin its curve, so that short jobs show no progress bar; return its
-    state.
+    """Wait up to `seconds` for the job to end or, if `or_curve`, to begin its curve, so that short jobs show no
+    progress bar; return its state.
     """
     deadline = time.monotonic() + seconds
     while (now := pool().state(job)).active and time.monotonic() < deadline:

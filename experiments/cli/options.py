@@ -266,7 +266,7 @@ def read(text: str, root: str | Path) -> Experiment:
 
 
 def values(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the knobs in `given`, keyed by their own names."""
+    """Return those knobs in `given` that have a value, without the prefix KNOB of their names."""
     knobs = {name.removeprefix(KNOB): value for name, value in given.items() if name.startswith(KNOB)}
     return {name: value for name, value in knobs.items() if value not in (None, ())}
 

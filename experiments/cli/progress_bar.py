@@ -129,7 +129,7 @@ class _Html:
 
 
 def notebook() -> bool:
-    """True inside a notebook kernel: Jupyter's, Colab's or an editor's."""
+    """Return True inside a notebook kernel: Jupyter's, Colab's or an editor's."""
     if "IPython" not in sys.modules:
         return False
     return hasattr(sys.modules["IPython"].get_ipython(), "kernel")

@@ -63,7 +63,9 @@ def run_command(
 
 
 def run_in_pool(experiment: Experiment, address: str, runs: str, as_json: bool, stop: Callable[[], bool]) -> int:
-    """Run `experiment` on the Dask cluster at `address`, unless it is stored, and return the exit code."""
+    """Run `experiment` on the Dask cluster at `address`, unless it is stored, print its summary, and return the exit
+    code.
+    """
     from experiments.study.sweep import stored_sweep
 
     with pool_at(address, runs) as pool:
@@ -75,7 +77,8 @@ def run_in_pool(experiment: Experiment, address: str, runs: str, as_json: bool, 
 
 
 def run_as_rank(experiment: Experiment, rank: str, runs: str, as_json: bool, timeout: float) -> int:
-    """Run `experiment` as one of the ranks of a launcher and return the exit code.
+    """Run `experiment` as one of the ranks of a launcher; on rank 0, store the record and print its summary. Return the
+    exit code.
 
     Rank 0 reports for all ranks, except for those that cannot reach it.
     """

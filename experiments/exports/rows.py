@@ -21,7 +21,7 @@ def check_suffix(name: str) -> None:
 
 
 def rows(outcomes: Sequence[RunOutcome], folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return a row per run: its folder, settings in force, status, and figures; SI units.
+    """Return a row per run: its folder, its settings in force, its status and its figures, in SI units.
 
     A setting that has the name of a figure gets a prefix: `setting_seconds`, because seconds is how long the run took.
     """

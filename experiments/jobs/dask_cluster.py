@@ -51,7 +51,7 @@ ENDS = ("result", "error")  # kinds of lines that end a job
 
 
 def may_leave(work: Experiment | JobSpec) -> bool:
-    """True if this work can be repeated on another machine and contains no code or data of a reader."""
+    """Return True if this work can be repeated on another machine and contains no code or data of a reader."""
     if isinstance(work, JobSpec):
         experiment = work.values.get("experiment")
         return work.kind in KINDS and (experiment is None or may_leave(Experiment.of(experiment)))
@@ -354,7 +354,7 @@ class DaskChild:
             self._wake()
 
     def has_exited(self) -> bool:
-        """Return whether the job has ended."""
+        """Return True if the job has ended."""
         return self._code is not None
 
     def reap(self) -> int:

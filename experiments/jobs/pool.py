@@ -139,7 +139,7 @@ class Pool:
         return name
 
     def reattach(self, owner: str, work: Experiment | JobSpec) -> str | None:
-        """Give `owner` the job of `work` that a released owner left behind, for example when a page is reloaded.
+        """Transfer the job of `work` to `owner` from an owner that was released, for example when a page was reloaded.
 
         Return the job's id, or None if there is no such job. Nothing is started. A job that has ended counts, too,
         during the grace period of its previous owner.
@@ -155,7 +155,7 @@ class Pool:
             return job.name
 
     def has_other_readers(self, owner: str) -> bool:
-        """True if a job of another reader is waiting or running."""
+        """Return True if a job of another reader is waiting or running."""
         with self._lock:
             return any(job.readers - {turns.reader(owner)} for job in [*self._queue, *self._running])
 

@@ -73,7 +73,7 @@ class Child:
                 self.process.kill()
 
     def has_exited(self) -> bool:
-        """True if the process has exited. It is left unreaped, so that its PID and process group stay valid."""
+        """Return True if the process has exited. It is left unreaped, so that its PID and process group stay valid."""
         if not hasattr(os, "waitid"):
             return self.process.poll() is not None
         try:

@@ -50,7 +50,7 @@ EXAMPLES = {
 
 
 def is_allowed() -> bool:
-    """True if the user who started this process lets readers run scripts."""
+    """Return True if the user who started this process lets readers run scripts."""
     return os.environ.get(SETTING) == "1"
 
 

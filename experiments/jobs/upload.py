@@ -129,7 +129,9 @@ def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
 
 
 def is_run(files: Sequence[tuple[str, bytes]]) -> bool:
-    """True if these files, each (name, content), may be a run: they include a run.json, or are one zip file."""
+    """Return True if these files, each (name, content), may be a run: they include a run.json, or are one zip file that
+    is not known as another format.
+    """
     zips = [(name, content) for name, content in files if content[:2] == b"PK" or name.lower().endswith(".zip")]
     unknown = len(files) == len(zips) == 1 and file_formats.zip_of(zips[0][1], zips[0][0]) is None
     return unknown or any(_last(name) == "run.json" for name, _ in files)

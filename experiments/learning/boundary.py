@@ -21,14 +21,16 @@ AROUND = 0.06  # margin around the data, as a share of its extent
 
 
 def applies(workload: Workload) -> bool:
-    """True if the workload classifies by two features."""
+    """Return True if a boundary can be drawn: the workload classifies by two features, into few enough classes for one
+    byte per cell.
+    """
     if not isinstance(workload, Supervised) or workload.model.inputs != (2,):
         return False
     return workload.model.criterion.name == "softmax_cross_entropy" and STEPS * workload.model.outputs[-1] <= 256
 
 
 def scores(workload: Supervised, w: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the class scores (n, classes) of the model w for points x (n, 2), charged to no rank."""
+    """Return the class scores (n, classes) of the model w for points x (n, 2). No rank is charged for this."""
     with meter_kernels(None), np.errstate(all="ignore"):
         x = np.ascontiguousarray(x, workload.dtype)
         return workload.model.infer(w, x, workload.model.statistics(w, workload.x))

@@ -125,8 +125,8 @@ def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Ro
 
 
 def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[list[Row], np.ndarray]:
-    """If several ranks report replicas, return the rows and points of the shipped model, each point the mean of the
-    replicas; otherwise return none.
+    """Return the rows and points of the shipped model, each point the mean of the replicas that several ranks report;
+    empty unless several ranks report replicas.
 
     The indices of these points follow those of `points`. A rank that was lost, and so returned nothing, counts in the
     mean until its last report.

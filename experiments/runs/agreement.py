@@ -83,7 +83,7 @@ def agreement(a: Run, b: Run) -> Agreement | None:
 
 
 def is_expected(a: Experiment, b: Experiment) -> bool:
-    """True if a reader may expect the two to be the same training: they have the same algorithm, or one of their
+    """Return True if a reader may expect the two to be the same training: they have the same algorithm, or one of their
     algorithms claims to become the other with these settings.
     """
     return a.algorithm == b.algorithm or _claims(a, b) or _claims(b, a)

@@ -37,7 +37,7 @@ def lifetime() -> float:
 
 
 def is_bounded() -> bool:
-    """True if the owner of this server limits the size or the age of results."""
+    """Return True if the owner of this server limits the size or the age of results."""
     return min(bound(), lifetime()) < float("inf")
 
 

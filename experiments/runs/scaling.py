@@ -80,7 +80,7 @@ def batch_per_worker(experiment: Experiment, samples: int) -> int:
 
 
 def _reached(run: Run | RunOutcome, target: float) -> bool:
-    """True if a rank's mean loss reached the target, which ends the run."""
+    """Return True if a rank's mean loss reached the target, which ends the run."""
     rank, loss = run.losses["rank"], run.losses["loss"]
     last = [loss[rank == one][-RECENT:] for one in np.unique(rank)]
     return any(len(some) == RECENT and some.mean() <= target for some in last)

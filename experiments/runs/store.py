@@ -134,7 +134,7 @@ def header(path: str | Path) -> RunHeader | ScriptHeader:
 
 
 def is_script(path: str | Path) -> bool:
-    """True for the run folder of a script, False for that of an experiment."""
+    """Return True for the run folder of a script, False for that of an experiment."""
     return _has(Path(path), script_files.FILE)
 
 

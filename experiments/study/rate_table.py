@@ -95,7 +95,7 @@ def alike(begun: dict[str, Beginning]) -> list[list[str]]:
 
 
 def same(one: Beginning, other: Beginning) -> bool:
-    """True if two runs learned the same, step by step, and the loss moved enough to tell."""
+    """Return True if two runs learned the same, step by step, and the loss moved enough to tell."""
     if one.curve.shape != other.curve.shape or not np.isfinite([one.loss, other.loss]).all():
         return False
     moved = np.ptp(one.curve) > 0.1 * abs(one.curve[0])

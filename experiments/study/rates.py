@@ -105,7 +105,7 @@ class Search:
         return found
 
     def is_settled(self, number: int) -> bool:
-        """True if more seeds would hardly change which of the neighbouring rates is best.
+        """Return True if more seeds would hardly change which of the neighbouring rates is best.
 
         The rate leads a neighbour by two standard errors of their paired difference, or this error is at most a
         tenth of its loss, so that little is lost by the wrong choice. One seed has no error.
@@ -120,7 +120,7 @@ class Search:
         return True
 
     def interior(self, number: int) -> bool:
-        """True if the neighbouring rates were tried and are worse."""
+        """Return True if both neighbouring rates were tried and neither has a lower loss."""
         return all(n in self.losses and self.loss(n) >= self.loss(number) for n in (number - 1, number + 1))
 
 

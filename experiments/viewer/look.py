@@ -94,7 +94,7 @@ def hatch(number: int) -> str:
 
 
 def _overlap(rows: Rows, one: str, other: str) -> bool:
-    """True if the ranges of two columns overlap."""
+    """Return True if the ranges of two columns overlap."""
     (a, b), (c, d) = ((min(column), max(column)) for column in ([row[n] for row in rows] for n in (one, other)))
     return a <= d and c <= b
 

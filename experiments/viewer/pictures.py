@@ -276,7 +276,7 @@ def _ghosts_first(shown: list[Shown]) -> list[Shown]:
 
 
 def _alone(shown: list[Shown]) -> bool:
-    """True if the picture shows at most one run besides ghosts, so that its legend can name the lines."""
+    """Return True if the picture shows at most one run besides ghosts, so that its legend can name the lines."""
     return sum(not one.ghost for one in shown) <= 1
 
 

@@ -110,7 +110,7 @@ def _took(times: np.ndarray) -> str:
 
 
 def _times(shown: Sequence[Shown], target: float) -> np.ndarray:
-    """Return when both runs of each heat arrive, in s: (seeds, 2), NaN where a run does not arrive."""
+    """Return when both runs of each heat reach the loss `target`, in s: (seeds, 2), NaN where a run never does."""
     return np.array([[curves.time_to_loss(run, target) for run in heat] for heat in heats(shown)])
 
 

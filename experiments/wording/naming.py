@@ -72,7 +72,7 @@ def actual_cluster(e: Experiment, gpus: int | None = None) -> str:
 
 
 def here(field: str, text: str) -> bool:
-    """True if this network or device is the one fitted to this machine."""
+    """Return True if this network or device is the one fitted to this machine."""
     fit = this_machine.load()
     return fit is not None and getattr(fit, field) == text
 

@@ -16,7 +16,8 @@ def frame(
     saved: dict | None = None,
     zoom: tuple[float, float] | None = None,
 ) -> bytes:
-    """Return the frame for the browser. While `of` (the axes and runs) stays the same, so does the reader's zoom.
+    """Return `picture`, packed as a frame for the canvas of curves. While `of` (the axes and runs) stays the same, so
+    does the reader's zoom.
 
     `saved` has the picture's name and heading as a file (experiments.viewer.saved). The canvas opens with `zoom`, a
     part of its x axis.

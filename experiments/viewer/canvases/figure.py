@@ -18,7 +18,8 @@ THEORIES = ("dot", "dashdot", "longdash")
 
 
 def frame(rows: Rows, look: Look | None, spread: Spread, description: str, of: str = "") -> bytes:
-    """Return the frame for the browser. While `of` stays the same, so does the reader's zoom.
+    """Return a figure of `rows`, packed as a frame for the canvas of curves. While `of` stays the same, so does the
+    reader's zoom.
 
     Axes cover the rows of all stops of a slider. Values that are not finite leave a gap.
     """
@@ -79,7 +80,7 @@ def frame(rows: Rows, look: Look | None, spread: Spread, description: str, of: s
 
 
 def _named(rows: Rows, look: Look) -> bool:
-    """True if the values along x are names, as for bars, and not numbers."""
+    """Return True if the values along x are names, as for bars, and not numbers."""
     return look.kind == "bar" or any(isinstance(row[look.x], str) for row in rows)
 
 

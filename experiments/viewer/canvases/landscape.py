@@ -19,7 +19,7 @@ MAP = (
 
 
 def frame(run: Run, learning: Learning, name: str) -> bytes:
-    """Return the frame for the browser; `name` identifies the run."""
+    """Return how a run learned, packed as a frame for the canvas of landscapes; `name` identifies the run."""
     tried = run.evaluations
     columns = {
         "points": np.ascontiguousarray(learning.points, "f4").ravel(),
@@ -83,7 +83,7 @@ def model_word(run: Run) -> str:
 
 
 def has_springs(run: Run) -> bool:
-    """True if springs tie replicas to a centre; their strength is the setting `pull`."""
+    """Return True if springs tie replicas to a centre; their strength is the setting `pull`."""
     return "pull" in run.experiment.method.Settings.model_fields
 
 
@@ -98,7 +98,7 @@ def tie(run: Run, learning: Learning) -> str:
 
 
 def averages(run: Run) -> bool:
-    """True if workers average their models from time to time."""
+    """Return True if workers average their models from time to time."""
     return catalogue.ALGORITHMS[run.experiment.algorithm].family == "averaging" and not has_springs(run)
 
 

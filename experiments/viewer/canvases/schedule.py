@@ -15,7 +15,8 @@ KINDS = tuple(palette.OPS)
 
 
 def frame(study: Study, until: float | None = None, together: str = "") -> bytes:
-    """Return the frame for the browser. The axis reaches at least `until`, so that two schedules can share it.
+    """Return the schedule of `study`, packed as a frame for the timeline canvas. The axis reaches at least `until`, so
+    that two schedules can share it.
 
     Schedules with the same name `together` follow the page's clock and zoom together.
     """

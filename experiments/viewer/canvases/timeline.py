@@ -62,7 +62,8 @@ def frame(
     until: float = 0.0,
     touchable: bool = False,
 ) -> bytes:
-    """Return the frame for the browser. `name` identifies the run; individual spans are included in `window` (s).
+    """Return the timeline of `run`, packed as a frame for the timeline canvas. `name` identifies the run; individual
+    spans are included in `window` (s).
 
     At most `most` individual spans are included (default: SPANS). The timeline opens with `view`. Timelines with the
     same name `together` zoom together, on an axis that reaches `until`, s, and open at full length. If it is
@@ -223,7 +224,7 @@ def shares(run: Run | ScriptRun) -> str:
 
 
 def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:
-    """Return a part of the trace, and its start and end in seconds.
+    """Return the part of a trace that is sent span by span, and its start and end in seconds.
 
     The part is the window, with as much again on both sides if that has at most `most` spans; without a window, the
     first `most` spans.

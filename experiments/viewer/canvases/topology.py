@@ -125,7 +125,9 @@ def places(shape: str, count: int, servers: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _held(run: Run | ScriptRun, of: np.ndarray, count: int) -> tuple[np.ndarray, int]:
-    """Return the memory of each machine (its fullest rank's), in 255ths of the largest, and the largest in bytes."""
+    """Return (the memory of each machine at MOMENTS times, flattened, in 255ths of the largest; the largest in bytes).
+    A machine's memory is that of its fullest rank; `of` is the machine of each rank.
+    """
     total, table = max(run.trace.seconds(), 1e-300), np.zeros((count, MOMENTS))
     if not len(run.memory["rank"]):
         return np.zeros(0, np.uint8), 0
