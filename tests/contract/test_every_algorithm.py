@@ -146,6 +146,7 @@ VARIANTS = [(name, {}) for name in NAMES] + [
 ]
 BATCH = 4
 DEEP = 8  # layers to cut, and samples to cut in micro-batches, for pipelines
+IDEAL = {"network": NETWORKS["ideal"]}
 RAGGED = {"network": NETWORKS["1GbE"], "faults": Faults(slow={0: 1.3, 2: 2.2}, jitter=JITTERS["cloud"])}
 
 
@@ -158,11 +159,15 @@ every_algorithm = pytest.mark.parametrize("name", NAMES)
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=spelled)
 
 
-def at_defaults(variants, or_if=lambda variant: False):
-    """Parametrise by variants, of which those with settings of their own are slow, except where `or_if` holds."""
+def quick_where(is_quick, variants=VARIANTS):
+    """Parametrise by variants, of which those are slow for which `is_quick` does not hold."""
     slow = pytest.mark.slow
-    cases = [pytest.param(one, id=spelled(one), marks=[slow] if one[1] and not or_if(one) else []) for one in variants]
+    cases = [pytest.param(one, id=spelled(one), marks=[] if is_quick(one) else [slow]) for one in variants]
     return pytest.mark.parametrize("variant", cases)
+
+
+def has_defaults(variant):
+    return not variant[1]
 
 
 def toy(name):
@@ -176,28 +181,32 @@ def toy(name):
     return WideChain if algorithms.family(name) == "model_parallel" else ScalarChain
 
 
-def chain(name, dtype=np.float64, layers=4):
+def chain(name, dtype=np.float64):
+    return chain_of(toy(name), layers_of(name), dtype)
+
+
+def chain_of(kind, layers, dtype=np.float64):
     """A model that can be cut and whose data can be dealt out: samples differ."""
-    return toy(name)(w=np.linspace(0.7, 1.0, layers), x=np.linspace(0.6, 1.2, 48), dtype=dtype)
+    return kind(w=np.linspace(0.7, 1.0, layers), x=np.linspace(0.6, 1.2, 48), dtype=dtype)
 
 
 def course(variant, workload=None, workers=None, **options):
     name, settings = variant
-    options = {"batch": batch_of(name), "steps": 20} | options
-    workload = workload or chain(name, layers=layers_of(name))
+    options = {"batch": batch_of(name), "steps": steps_of(variant)} | options
+    workload = workload or chain(name)
     return train(name, workload, workers or workers_of(name), settings, **options)
 
 
 @cache
-def on_ragged(name, *settings):
-    """The same on a slow network with stragglers; several tests look at one run."""
-    return course((name, dict(settings)), **RAGGED)
+def on_ideal(name, *settings):
+    """The course of this variant on a network that costs nothing; several tests look at one run."""
+    return course((name, dict(settings)), **IDEAL)
 
 
 @cache
-def undisturbed(name, *settings):
-    """The course of this variant; several tests look at one run."""
-    return course((name, dict(settings)))
+def on_ragged(name, *settings):
+    """The course of this variant on a slow network with stragglers; several tests look at one run."""
+    return course((name, dict(settings)), **RAGGED)
 
 
 def is_pipeline(name):
@@ -214,7 +223,15 @@ def batch_of(name):
 
 
 def layers_of(name):
-    return DEEP if is_pipeline(name) and toy(name) is ScalarChain else 4
+    """An odd number, which cannot be dealt out evenly, unless stages or pairs of layers are cut."""
+    if not is_pipeline(name):
+        return 5
+    return DEEP if toy(name) is ScalarChain else 4
+
+
+def steps_of(variant):
+    """A prime number, which no period divides, and more than a period."""
+    return 13 if getattr(settings_of(variant), "period", 1) < 13 else 23
 
 
 def settings_of(variant):
@@ -237,7 +254,7 @@ def shape_of(name, workload, workers, s, steps):
 def communicates(variant):
     """Whether its workers send each other, or to servers, anything before the end."""
     name, s = variant[0], settings_of(variant)
-    workload = chain(name, layers=layers_of(name))
+    workload = chain(name)
     sent = [
         algorithms.find(name).elements_sent(shape_of(name, workload, workers_of(name), s, steps), s)
         for steps in (1, 1000)
@@ -277,7 +294,7 @@ def test_it_finds_the_optimum_of_a_problem_without_noise(variant):
     assert reached < 1e-4 * started
 
 
-@at_defaults(VARIANTS)
+@quick_where(has_defaults)
 def test_one_worker_trains_too_or_is_refused_with_a_reason(variant):
     workload = toy(variant[0])(w=(0.5, 0.6, 0.7, 1.2), x=np.ones(12))
     if "cuts" in variant[1]:
@@ -285,14 +302,18 @@ def test_one_worker_trains_too_or_is_refused_with_a_reason(variant):
     if reason := refusal(variant, 1, workload):
         assert re.search("(1|one) (worker|rank)", reason)
         return
-    start, shipped = workload.start(0), course(variant, workload, 1, steps=80).shipped
+    start, shipped = workload.start(0), course(variant, workload, 1, steps=80 if variant[1] else 20).shipped
     assert workload.evaluate(shipped).loss < 0.93 * workload.evaluate(start).loss
 
 
-# it repeats; the models of a deterministic one do so on two networks below
+# it repeats; the models of a deterministic one do so on two networks below, its losses and times until a rank is lost
 
 
-@at_defaults(VARIANTS, or_if=lambda variant: not deterministic(variant))
+COMMUNICATING = [variant for variant in VARIANTS if deterministic(variant) and communicates(variant)]
+LOSABLE = [one for one in COMMUNICATING if not algorithms.find(one[0]).survives_loss]
+
+
+@quick_where(lambda variant: not deterministic(variant) or (has_defaults(variant) and variant not in LOSABLE))
 def test_it_repeats_bit_for_bit_with_everything_that_was_written_down(variant):
     def record(run):
         outcome = run.outcome
@@ -311,21 +332,29 @@ def claims():
     return [(name, claim) for name in NAMES for claim in algorithms.find(name).equivalences]
 
 
+@cache
+def ends(name, settings, kind, layers, workers, batch, steps):
+    """The models of a run on a chain of this kind; many claims lead to the same few runs."""
+    return course((name, dict(settings)), chain_of(kind, layers), workers, batch=batch, steps=steps).models
+
+
 @pytest.mark.parametrize(("name", "claim"), claims(), ids=[f"{name}: {one.claim}" for name, one in claims()])
 def test_it_becomes_what_it_says(name, claim):
-    settings = {"learning_rate": 0.1}
+    mine = name, {"learning_rate": 0.1} | claim.settings
+    other = claim.to, {"learning_rate": 0.1} | claim.to_settings
+    steps = max(steps_of(mine), steps_of(other))
     batch = claim.batch or 2 * batch_of(name)  # not that of the other tests, which a claim may happen to need
-    workload = chain(name, layers=layers_of(name))
-    mine = course((name, settings | claim.settings), workload, claim.workers, batch=batch)
     workers = claim.to_workers or algorithms.find(claim.to).defaults.get("workers", claim.workers)
-    other = course((claim.to, settings | claim.to_settings), workload, workers, batch=claim.to_batch * batch)
-    count = max(len(mine.models), len(other.models))
-    pairs = (models * (count // len(models)) for models in (mine.models, other.models))
-    for w, reference in zip(*pairs, strict=True):
+    reached = [
+        ends(variant[0], tuple(sorted(variant[1].items())), toy(name), layers_of(name), ranks, samples, steps)
+        for variant, ranks, samples in ((mine, claim.workers, batch), (other, workers, claim.to_batch * batch))
+    ]
+    count = max(map(len, reached))
+    for w, reference in zip(*(models * (count // len(models)) for models in reached), strict=True):
         assert (
             np.array_equal(w, reference) if claim.exactness == "BIT" else np.allclose(w, reference, rtol=1e-12, atol=0)
         )
-        assert not np.array_equal(w, workload.start(0))
+        assert not np.array_equal(w, chain(name).start(0))
 
 
 # the network changes when, and, if it is asynchronous, what
@@ -334,7 +363,7 @@ def test_it_becomes_what_it_says(name, claim):
 @every_variant
 def test_timing_is_arithmetic_only_where_it_is_asynchronous(variant):
     name, settings = variant
-    ideal = course(variant, network=NETWORKS["ideal"])
+    ideal = on_ideal(name, *settings.items())
     ragged = on_ragged(name, *settings.items())
     pairs = list(zip(ideal.models, ragged.models, strict=True))
     if algorithms.find(name).deterministic == "but for rounding":
@@ -347,31 +376,42 @@ def test_timing_is_arithmetic_only_where_it_is_asynchronous(variant):
 # it costs what it declares
 
 
-MOVED = [(variant, 4, np.float32) for variant in VARIANTS] + [((name, {}), 2, np.float64) for name in NAMES]
-MORE = [(variant, 1, np.float32) for variant in VARIANTS] + [(one, 2, np.float64) for one in VARIANTS if one[1]]
+def expect_the_numbers_declared(run, variant, workload, workers):
+    declare, s = algorithms.find(variant[0]).elements_sent, settings_of(variant)
+    declared = declare(shape_of(variant[0], workload, workers, s, steps_of(variant)), s)
+    moved = run.outcome.trace().traffic().sum() / workload.dtype.itemsize
+    assert moved == declared or (declared is None and moved > 0)
+
+
+@every_variant
+def test_it_moves_the_numbers_it_declares(variant):
+    name, settings = variant
+    workload = chain(name)
+    expect_the_numbers_declared(on_ideal(name, *settings.items()), variant, workload, workers_of(name))
+
+
+OTHER_SIZES = [((name, {}), 4 if workers_of(name) == 2 else 2, np.float32) for name in NAMES]
+MORE = [(variant, workers, np.float32) for variant in VARIANTS for workers in (1, 2, 4)]
 
 
 @pytest.mark.parametrize(
     ("variant", "workers", "dtype"),
-    slow_except(len(MOVED), MOVED + MORE),
+    slow_except(OTHER_SIZES, MORE),
     ids=lambda x: spelled(x) if isinstance(x, tuple) else getattr(x, "__name__", None),
 )
-def test_it_moves_the_numbers_it_declares(variant, workers, dtype):
-    name = variant[0]
-    workload = chain(name, dtype, layers=DEEP if is_pipeline(name) else 5)
+def test_it_moves_the_numbers_it_declares_for_another_number_of_workers_and_in_single_precision(
+    variant, workers, dtype
+):
+    workload = chain(variant[0], dtype)
     if reason := refusal(variant, workers, workload):
         pytest.skip(reason)
-    run = course(variant, workload, workers, steps=13)
-    s = settings_of(variant)
-    declared = algorithms.find(name).elements_sent(shape_of(name, workload, workers, s, 13), s)
-    moved = run.outcome.trace().traffic().sum() / np.dtype(dtype).itemsize
-    assert moved == declared or (declared is None and moved > 0)
+    expect_the_numbers_declared(course(variant, workload, workers), variant, workload, workers)
 
 
-@at_defaults(VARIANTS)
+@quick_where(has_defaults)
 def test_it_counts_the_staleness_of_its_updates_where_it_declares_so_and_nowhere_else(variant):
     name, settings = variant
-    logs = undisturbed(name, *settings.items()).outcome.event_logs
+    logs = on_ragged(name, *settings.items()).outcome.event_logs
     assert any(log.applied for log in logs) == algorithms.find(name).counts_staleness
 
 
@@ -415,10 +455,11 @@ def test_it_stops_with_every_kind_of_budget_on_ragged_speeds(variant, budget):
         assert all(20 <= len(losses) < 5000 for losses in trained)
 
 
-COMMUNICATING = [variant for variant in VARIANTS if deterministic(variant) and communicates(variant)]
-
-
-@pytest.mark.parametrize("variant", [v for v in COMMUNICATING if not is_pipeline(v[0])], ids=spelled)
+# An algorithm has one such loop, whatever its settings, unless they decide whether it is deterministic.
+@quick_where(
+    lambda variant: has_defaults(variant) or not deterministic((variant[0], {})),
+    [v for v in COMMUNICATING if not is_pipeline(v[0])],
+)
 def test_workers_that_meet_in_every_step_stop_at_the_same_step_though_they_see_other_losses(variant):
     thirds = np.linspace(0.6, 1.2, 48).reshape(
         workers_of(variant[0]), -1, BATCH
@@ -432,11 +473,11 @@ def test_workers_that_meet_in_every_step_stop_at_the_same_step_though_they_see_o
     assert max(last) > 2 * min(last)
 
 
-@at_defaults([v for v in VARIANTS if algorithms.find(v[0]).diverging_rate])
+@quick_where(has_defaults, [v for v in VARIANTS if algorithms.find(v[0]).diverging_rate])
 def test_a_diverging_rate_ends_as_diverged_with_everything_recorded(variant):
     name, settings = variant
     diverging = (name, settings | {"learning_rate": algorithms.find(name).diverging_rate})
-    deep = chain(name, np.float32, layers=9 if toy(name) is ScalarChain else 10)  # dense layers go in pairs
+    deep = chain_of(toy(name), 9 if toy(name) is ScalarChain else 10, np.float32)  # dense layers go in pairs
     run = course(diverging, deep, steps=400, fails=True)
     cause = run.outcome.error
     while cause is not None and not isinstance(cause, Diverged):
@@ -448,13 +489,13 @@ def test_a_diverging_rate_ends_as_diverged_with_everything_recorded(variant):
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first rank", "last rank"])
-@at_defaults([v for v in COMMUNICATING if not algorithms.find(v[0]).survives_loss])
+@quick_where(has_defaults, LOSABLE)
 def test_a_lost_rank_that_ends_a_run_is_named_with_its_step_and_nothing_recorded_is_lost(variant, first):
     name, settings = variant
-    whole = undisturbed(name, *settings.items())
+    whole = on_ideal(name, *settings.items())
     at = 0.4 * max(event_log.losses[-1][2] for event_log in whole.outcome.event_logs if event_log.losses)
     rank = 0 if first else len(whole.outcome.event_logs) - 1
-    run = course(variant, fails=True, faults=Faults(crash={rank: at}))
+    run = course(variant, fails=True, faults=Faults(crash={rank: at}), **IDEAL)
     error = run.outcome.error
     assert isinstance(error, RankLost) and error.rank == rank
     assert f"rank {rank} was lost at {at:.4g} s (step {error.step}); " in str(error) and 0 < error.step < 20
