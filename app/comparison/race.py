@@ -80,7 +80,7 @@ def _head(pair: list[Shown]) -> float:
     """Draw the heading with the adjustable finish line next to it; return the finish."""
     default = _finish(pair)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="race-head"):
-        heading("Race", "The race ends at this held-out loss. Default: the highest final loss, which both runs reach.")
+        heading("Race", "Ends at this held-out loss. Default: the highest final loss of the runs that did not diverge.")
         address.hold("goal", None, address.number(0.0, sys.float_info.max))
         st.number_input(
             "Finish line: held-out loss", min_value=0.0, value=None, key="goal", format="%.4g", width=220,
