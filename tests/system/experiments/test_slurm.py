@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -57,24 +58,42 @@ def test_an_experiment_becomes_a_batch_script_with_a_task_for_each_rank(main, tm
     assert not (tmp_path / "runs").exists()  # nothing was run
 
 
-def test_a_sweep_becomes_a_job_array_whose_tasks_share_the_runs_and_whose_table_is_then_shown(main, tmp_path):
+@pytest.fixture
+def task(main, tmp_path):
+    """task(script, number) executes the script of an array as one of its tasks, with its runs in this process."""
+    python, given = tmp_path / "python", tmp_path / "given"
+    python.write_text(f'#!/bin/sh\necho "$@" >> {given}\ncase "$*" in *none*) exit 2;; esac\n')
+    python.chmod(0o755)
+
+    def execute(script, number):
+        given.write_text("")
+        assert sys.executable in script
+        environment = {**os.environ, "SLURM_ARRAY_TASK_ID": number}
+        done = subprocess.run(["bash", "-c", script.replace(sys.executable, str(python))], env=environment)
+        for _, module, *words in map(shlex.split, given.read_text().splitlines()):
+            assert module == "experiments" and main(*words)[0] == 2 * ("none" in words)
+        return done.returncode
+
+    return execute
+
+
+def test_a_sweep_becomes_a_job_array_whose_tasks_share_the_runs_and_whose_table_is_then_shown(main, task, tmp_path):
     words = ("sweep", "easgd", "--slow", "1:2,0:3", "--period", "1,2,4", "--steps", 4)
     code, out, _ = main(*words, "--to", "slurm", "--array", 2, "--time", 10)
     assert code == 0 and "#SBATCH --array=0-1\n" in out and "#SBATCH --time=10\n" in out
     assert not (tmp_path / "runs").exists()
-    for task, runs in (("0", 2), ("1", 3)):  # the first, the third; the second
-        subprocess.run(["bash", "-c", out], env={**os.environ, "SLURM_ARRAY_TASK_ID": task}, check=True)
+    for number, runs in (("0", 2), ("1", 3)):  # the first, the third; the second
+        assert task(out, number) == 0
         assert len(store.recent(tmp_path / "runs")) == runs
     assert {store.experiment(folder).slow.text for folder in store.recent(tmp_path / "runs")} == {"1:2,0:3"}
     _, table, err = main(*words)
     assert err == "" and len(store.recent(tmp_path / "runs")) == 3 and "period" in table
 
 
-def test_a_task_of_an_array_runs_the_rest_of_its_share_after_a_failure_and_then_fails(main):
+def test_a_task_of_an_array_runs_the_rest_of_its_share_after_a_failure_and_then_fails(main, task):
     *_, out = main("sweep", "easgd", "--period", "1,2", "--steps", 4, "--to", "slurm", "--array", 1)[:2]
     broken = out.replace("--period 1 ", "--period none ")
-    task = {**os.environ, "SLURM_ARRAY_TASK_ID": "0"}
-    assert subprocess.run(["bash", "-c", broken], env=task, capture_output=True).returncode == 1
+    assert task(broken, "0") == 1
     assert [store.experiment(folder).settings["period"] for folder in store.recent("runs")] == [2]
 
 
