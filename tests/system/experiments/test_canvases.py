@@ -949,7 +949,7 @@ const text = said.textContent.replaceAll("\\u00a0", " ");
       look();
     }""")
     page.get_by_role("button", name="Play", exact=True).click()
-    page.wait_for_function("noted.length > 30")
+    page.wait_for_function("noted.length > 15")
     assert all(page.evaluate("noted")[1:])  # the first is noted before the clock has started
 
 

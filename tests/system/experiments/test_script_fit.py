@@ -84,13 +84,9 @@ def test_the_work_of_a_step_is_counted_and_is_what_the_simulated_cluster_prices(
     assert simulate(steps, 1, device=TRUE).results[0] == pytest.approx(work.seconds(TRUE), rel=0.02)
 
 
-def test_every_program_can_be_counted():
-    for name, program in PROGRAMS.items():
-        work = count_work(program)
-        assert len(work.operations) > 20 and work.views > 10 and work.calls > 50, name
-
-
-def test_two_processes_measure_every_program_and_exchange(monkeypatch):
+def test_two_processes_measure_every_program_and_exchange_and_every_program_is_counted(monkeypatch):
+    counted = []
+    monkeypatch.setattr(script_fit, "count_work", lambda program: counted.append(count_work(program)) or counted[-1])
     few = {"STEPS": 1, "ROUNDS": 1, "WARM_UP": 1, "NUMBERS": (8, 1 << 19), "EXCHANGES": 4, "FEWER": 4}
     for name, value in few.items():
         monkeypatch.setattr(script_times, name, value)
@@ -101,6 +97,8 @@ def test_two_processes_measure_every_program_and_exchange(monkeypatch):
     assert [name for name, *_ in made.programs] == list(PROGRAMS)
     assert all(took > 0 and fitted > 0 for _, took, fitted in made.programs)
     assert parse_script_device(made.device).is_measured
+    for (name, *_), work in zip(made.programs, counted, strict=True):
+        assert len(work.operations) > 20 and work.views > 10 and work.calls > 50, name
 
 
 def test_here_is_what_scripts_cost_on_this_machine(home):

@@ -131,25 +131,25 @@ def test_progress_names_the_step_the_time_and_the_loss(allowed, tmp_path):
     assert any(re.search(r"step \d+, .* of virtual time, loss \d", phase) for phase in phases)
 
 
-def test_a_reader_stops_a_script_and_what_it_recorded_is_stored(allowed, tmp_path):
-    pool = Pool(tmp_path)
-    try:
-        job = pool.submit("ada", script.job_spec(FOREVER, "train.py", {"ranks": 2}))
-        wait_until(lambda: "virtual time" in pool.state(job).phase or not pool.state(job).active)
-        pool.cancel(job, "ada")
-        wait_until(lambda: not pool.state(job).active)
-        done = store.load_script(pool.state(job).folder)
-    finally:
-        pool.close()
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """The state of a job of 256 ranks in 3 GB that a reader has stopped."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(script.SETTING, "1")
+        pool = Pool(tmp_path_factory.mktemp("runs"), memory=3_000_000_000)
+        try:
+            job = pool.submit("ada", script.job_spec(f"print('here')\n{FOREVER}", "train.py", {"ranks": 256}))
+            wait_until(lambda: "virtual time" in pool.state(job).phase or not pool.state(job).active)
+            pool.cancel(job, "ada")
+            return wait_until(lambda: not (state := pool.state(job)).active and state)
+        finally:
+            pool.close()
+
+
+def test_a_reader_stops_a_script_and_what_it_recorded_is_stored(stopped):
+    done = store.load_script(stopped.folder)
     assert done.status == "cancelled" and done.error == "you stopped it." and done.summary.seconds > 0
 
 
-def test_many_ranks_fit_into_a_job_though_their_threads_reserve_more_addresses_than_it_may_use(allowed, tmp_path):
-    pool = Pool(tmp_path, memory=3_000_000_000)
-    try:
-        job = pool.submit("ada", script.job_spec("print('here')\n", "train.py", {"ranks": 256}))
-        wait_until(lambda: not pool.state(job).active)
-        state = pool.state(job)
-    finally:
-        pool.close()
-    assert state.folder and len(store.load_script(state.folder).printed) == 256, state.message
+def test_many_ranks_fit_into_a_job_though_their_threads_reserve_more_addresses_than_it_may_use(stopped):
+    assert stopped.folder and len(store.load_script(stopped.folder).printed) == 256, stopped.message

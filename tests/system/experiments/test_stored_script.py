@@ -73,8 +73,8 @@ def stored(out):
     return Path(re.search(r"^stored +(.+)$", out, re.M)[1])
 
 
-def test_a_run_of_a_script_is_kept_listed_shown_compared_exported_and_replayed(process, call, tmp_path):
-    code, out, err = process("script", "train.py", "--ranks", 3, "--output", "first", "--", 3)
+def test_a_run_of_a_script_is_kept_listed_shown_compared_exported_and_replayed(call, tmp_path):
+    code, out, err = call("script", "train.py", "--ranks", 3, "--output", "first", "--", 3)
     folder = stored(out)
     assert code == 0 and folder.parent == tmp_path / "runs", err
     assert "rank 0: step 2 loss: " in out and "rank 1: step" not in out

@@ -21,6 +21,7 @@ from experiments.specification.experiment import Experiment
 from experiments.viewer.bars import html
 from experiments.viewer.canvases import curve, timeline
 from tests import fabricated
+from tests.patience import wait_until
 from tests.quotes import quote
 
 EXPERIMENT = Experiment(algorithm="easgd", workers=3, seed=4)
@@ -300,9 +301,7 @@ def test_the_pool_opens_an_upload_and_leaves_nothing_of_it_unread(files, tmp_pat
             job_spec = upload.job_spec("run", given)
             upload.put(tmp_path, given)
             job = pool.submit("ada", job_spec)
-            while pool.state(job).active:
-                pass
-            state = pool.state(job)
+            state = wait_until(lambda job=job: not (state := pool.state(job)).active and state)
             assert state.status == status, state.message
             assert status == "failed" or store.load(state.folder).experiment == EXPERIMENT
             assert list((tmp_path / ".incoming").iterdir()) == []
