@@ -33,13 +33,12 @@ OTHER_FORMS = [
 ]
 NAMES = [name for name in algorithms.names() if algorithms.find(name).restartable]
 FORMS = [(name, {}) for name in NAMES] + OTHER_FORMS
-every_form = pytest.mark.parametrize(("name", "knobs"), FORMS, ids=lambda value: str(value or ""))
 
 
 def experiment(name, lost=None, back=None, **values):
     """Worker 1 of three is lost and comes back at these parts of the time that the run takes without that."""
     rate = algorithms.find(name).Settings().learning_rate / 4  # small batches, and gradients that are added
-    values = {"algorithm": name, "workers": WORKERS, "steps": STEPS, "evaluations": 200, "batch": 8, **values}
+    values = {"algorithm": name, "workers": WORKERS, "steps": STEPS, "evaluations": 25, "batch": 8, **values}
     values = {"learning_rate": rate, **values}
     whole = Experiment.of(values)
     if lost is None:
@@ -91,7 +90,10 @@ def test_whenever_they_are_lost_and_come_back_every_step_is_made_once(form, away
     assert done.status == "finished" and steps_of_workers(done) == WORKERS * [list(range(8))]
 
 
-@every_form
+ALIKE = [("asgd", {}), ("easgd", {}), ("softsync", {}), *OTHER_FORMS]
+
+
+@pytest.mark.parametrize(("name", "knobs"), slow_except(ALIKE, FORMS), ids=lambda value: str(value or ""))
 def test_two_runs_are_the_same_bit_for_bit(name, knobs):
     e = experiment(name, 0.3, 0.6, **knobs, jitter="cloud")
     assert difference(run(e), run(Experiment.from_query(e.query()))) == ""
@@ -135,7 +137,7 @@ def test_its_new_life_begins_with_the_newest_model_that_the_server_had_reported(
             seen.append((task.event_log.clock(), task.start()))
         return algorithms.find("asgd").worker(comm, task, s)
 
-    e = experiment("asgd", 0.3, 0.6)
+    e = experiment("asgd", 0.3, 0.6, evaluations=200)  # all models
     run(e, worker_override=worker)
     seconds, w = seen[0]
     workload = check(e)
@@ -145,7 +147,7 @@ def test_its_new_life_begins_with_the_newest_model_that_the_server_had_reported(
 
 
 def test_how_often_a_model_is_evaluated_changes_nothing():
-    e = experiment("asgd", 0.3, 0.6)
+    e = experiment("asgd", 0.3, 0.6, evaluations=200)
     few, many = run(e.change(evaluations=1)), run(e)
     assert np.array_equal(few.parameters, many.parameters) and len(many.evaluations["loss"]) > 20
 

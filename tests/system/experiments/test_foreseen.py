@@ -8,7 +8,7 @@ import pytest
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 from experiments.viewer import canvases
-from experiments.viewer.canvases import timeline
+from experiments.viewer.canvases import recurrence, timeline
 from tests.chromium import NEEDED
 from tests.tiers import slow_except
 
@@ -115,8 +115,9 @@ def test_what_cannot_be_predicted_is_left_to_the_run(foresee, algorithm):
     assert found["said"] == "what comes of it, the run shows" and found["ends"] is None
 
 
-def test_a_recurrence_repeats_its_run_for_a_part_of_a_long_one(foresee):
-    before = run(Experiment.of({"steps": 3000, "evaluations": 2}))
+def test_a_recurrence_repeats_its_run_for_a_part_of_a_long_one(foresee, monkeypatch):
+    monkeypatch.setattr(recurrence, "MOST", 1_000)
+    before = run(Experiment.of({"steps": 300, "evaluations": 2}))
     found = foresee(before, kind="slow", rank=3, value=4)
     assert found["said"] == "a step takes about 2.0 times as long"
     assert max(found["past"]) < before.summary["seconds"] / 2 and math.isfinite(max(found["ends"]))
