@@ -18,6 +18,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 from tests.patience import PATIENCE
 from tests.ports import free_port
+from tests.tiers import slow_except
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the layout of an environment is that of POSIX here")
@@ -137,7 +138,8 @@ def test_a_solution_reads_no_answers_from_the_package(site, way):
     assert set(found.values()) == {"refused"}, found
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+# of SIGTERM: test_ending_the_start_ends_the_server
+@pytest.mark.parametrize("end", slow_except((signal.SIGKILL,), (signal.SIGTERM, signal.SIGKILL)), ids=str)
 def test_it_opens_the_workbench_and_nothing_is_left_when_that_ends(site, end):
     port = free_port()
     options = "--server.headless", "true", "--server.port", str(port)

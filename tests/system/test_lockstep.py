@@ -12,22 +12,22 @@ from tests.sources import ROOT
 
 SMALL = "workers=2, steps=2, evaluations=1"
 NAMESAKES = ("experiments.py", "cluster.py", "knobs.py", "workloads/mine.py", "kernels/__init__.py", "app.py")
-RUN = f"import lockstep\nprint(lockstep.run('easgd', {SMALL}).status)\n"
 
 
-@pytest.fixture
-def script(tmp_path):
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
     """Run a script in a folder that has these files, too; return what it printed, and what it complained about."""
 
     def run(text: str, *files: str, name: str = "mine.py") -> tuple[str, str]:
-        for path in (tmp_path / file for file in files):
+        folder = tmp_path_factory.mktemp("mine")
+        for path in (folder / file for file in files):
             path.parent.mkdir(exist_ok=True)
             path.write_text("WHOSE = 'theirs'\n", "utf-8")
-        (tmp_path / name).write_text(text, "utf-8")
+        (folder / name).write_text(text, "utf-8")
         done = subprocess.run(
             [sys.executable, name],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "LOCKSTEP_RUNS": str(tmp_path / "runs")},
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "LOCKSTEP_RUNS": str(folder / "runs")},
             capture_output=True,
             encoding="utf-8",
             timeout=PATIENCE,
@@ -37,16 +37,42 @@ def script(tmp_path):
     return run
 
 
-def test_a_folder_with_files_of_our_names_runs_an_experiment_and_is_told_which_it_cannot_import(script):
-    out, err = script(RUN + "import app\nprint(app.WHOSE)\n", *NAMESAKES)
-    assert out.split() == ["finished", "theirs"], err
+@pytest.fixture(scope="module")
+def beside_namesakes(script):
+    """What a script says, beside files of our names, that runs an experiment in its process, on ranks and in a pool."""
+    text = f"""
+import time
+import lockstep
+from experiments.jobs.pool import Pool
+print("here", lockstep.run("easgd", {SMALL}).status)
+print("ranks", lockstep.run("easgd", {SMALL}, cluster="processes").status)
+pool = Pool("kept", 1)
+job = pool.submit("ada", lockstep.Experiment.of(dict({SMALL})))
+while pool.state(job).active:
+    time.sleep(0.05)
+print("job", pool.state(job).status)
+pool.close()
+import app
+print("app", app.WHOSE)
+"""
+    return script(text, *NAMESAKES)
+
+
+def test_a_folder_with_files_of_our_names_runs_an_experiment_and_is_told_which_it_cannot_import(beside_namesakes):
+    out, err = beside_namesakes
+    assert {"here finished", "app theirs"} <= {*out.splitlines()}, err
     (told,) = [line for line in err.splitlines() if "rename" in line]
     assert all(f"/{name.split('/')[0]}" in told for name in NAMESAKES[:-1]) and "/app.py" not in told
 
 
-def test_a_script_may_itself_have_the_name_of_a_package_of_ours(script):
-    out, err = script(RUN, name="experiments.py")
-    assert out.split() == ["finished"] and "rename" not in err
+def test_real_ranks_are_started_from_a_folder_with_files_of_our_names(beside_namesakes):
+    out, err = beside_namesakes
+    assert "ranks finished" in out.splitlines(), err
+
+
+def test_a_job_of_the_pool_is_done_from_a_folder_with_files_of_our_names(beside_namesakes):
+    out, err = beside_namesakes
+    assert "job finished" in out.splitlines(), err
 
 
 def test_a_file_that_was_imported_before_under_a_name_of_ours_is_named(script):
@@ -55,34 +81,10 @@ def test_a_file_that_was_imported_before_under_a_name_of_ours_is_named(script):
     assert out == "" and last.startswith("ImportError") and "cluster.py" in last and "rename" in last
 
 
-def test_real_ranks_are_started_from_a_folder_with_files_of_our_names(script):
-    ranks = f"""
-import lockstep
-print(lockstep.run("easgd", {SMALL}, cluster="processes").status)
-"""
-    out, err = script(ranks, *NAMESAKES)
-    assert out.split() == ["finished"], err
-
-
-def test_a_job_of_the_pool_is_done_from_a_folder_with_files_of_our_names(script):
-    job = f"""
-import time
-import lockstep
-from experiments.jobs.pool import Pool
-
-pool = Pool("kept", 1)
-job = pool.submit("ada", lockstep.Experiment.of(dict({SMALL})))
-while pool.state(job).active:
-    time.sleep(0.05)
-print(pool.state(job).status)
-pool.close()
-"""
-    out, err = script(job, *NAMESAKES)
-    assert out.split() == ["finished"], err
-
-
-def test_an_algorithm_of_ones_own_trains_in_place_of_the_named_one(script):
-    own = f"""
+@pytest.fixture(scope="module")
+def own_algorithm(script):
+    """What a script says that trains with an algorithm of its own, and is called as a package of ours."""
+    text = f"""
 import lockstep
 
 def worker(comm: lockstep.Comm, task, s):
@@ -101,7 +103,16 @@ for wrong in ({{"worker": 8}}, {{"worker": worker, "cluster": "threads"}}):
     except ValueError as error:
         print("workers=8" in str(error) or "simulated" in str(error))
 """
-    out, err = script(own)
+    return script(text, name="experiments.py")
+
+
+def test_a_script_may_itself_have_the_name_of_a_package_of_ours(own_algorithm):
+    out, err = own_algorithm
+    assert out.startswith("finished") and "rename" not in err
+
+
+def test_an_algorithm_of_ones_own_trains_in_place_of_the_named_one(own_algorithm):
+    out, err = own_algorithm
     assert out.split() == ["finished", "True", "True", "True", "True"], err
 
 

@@ -16,17 +16,22 @@ from tests.sources import FILES, ROOT
 ELSEWHERE = ROOT / "tests" / "elsewhere"
 
 
-@pytest.fixture
-def elsewhere(tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+@pytest.fixture(scope="module")
+def elsewhere(folder):
     """elsewhere("-m", "experiments", ...) is (exit code, stdout, stderr) of Python there."""
     path = os.pathsep.join((str(ELSEWHERE), str(ROOT)))
-    names = {"PYTHONPATH": path, "LOCKSTEP_RUNS": str(tmp_path / "runs"), "PYTHONIOENCODING": "cp1252"}
+    names = {"PYTHONPATH": path, "LOCKSTEP_RUNS": str(folder / "runs"), "PYTHONIOENCODING": "cp1252"}
     environment = {**os.environ, **names, "PYTHONWARNDEFAULTENCODING": "1", "PYTHONUTF8": "0"}
     environment.pop("COLUMNS", None)  # which pytest-xdist gives its workers; a pipe has no edge
 
     def call(*words: str, **more: str) -> tuple[int, str, str]:
         command, there = [sys.executable, *words], {**environment, **more}
-        done = subprocess.run(command, cwd=tmp_path, env=there, capture_output=True, encoding="utf-8")
+        done = subprocess.run(command, cwd=folder, env=there, capture_output=True, encoding="utf-8")
         return done.returncode, done.stdout, done.stderr
 
     return call
@@ -39,39 +44,36 @@ def test_ours_see_windows_and_libraries_what_there_is(elsewhere, tmp_path):
     assert (code, out.split()) == (0, ["True", "None", "False", "True"]), err
 
 
-def test_every_module_is_imported(elsewhere):
+COMMANDS = {
+    "experiments list": 0,
+    "experiments run easgd --workers 2 --steps 5": 0,
+    "experiments run hogwild --workers 2 --steps 5 --cluster threads": 0,
+    "experiments sweep sync_sgd --workers 1,2 --steps 5": 0,
+    "experiments schedule 1f1b --ranks 2 --chunks 2": 0,
+    "lessons show order_of_sums": 0,
+    f"lessons check stragglers {ROOT / 'lessons' / 'stragglers' / 'solution.py'}": 1,
+}
+"""With the exit code of each."""
+
+
+@pytest.fixture(scope="module")
+def used(elsewhere):
+    """What one process says there that executes the commands, then imports all modules, and prints the failures."""
     scripts = {"__main__.py", "main.py"}  # which run when they are imported
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FILES if path.name not in scripts]
     names = [name.removesuffix(".__init__") for name in names]
     names.remove("cluster.strands.browser")  # which is imported in a browser alone
-    code, out, err = elsewhere("-W", "ignore", "-c", IMPORTING, *names)
+    return elsewhere("-W", "ignore", "-c", USING, json.dumps([*COMMANDS]), *names)
+
+
+def test_every_module_is_imported(used):
+    code, out, err = used
     assert code == 0 and json.loads(out.splitlines()[-1]) == {}, err
 
 
-IMPORTING = """
-import importlib, json, sys
-failed = {}
-for name in sys.argv[1:]:
-    try:
-        importlib.import_module(name)
-    except BaseException as error:
-        failed[name] = repr(error)
-print()
-print(json.dumps(failed))
-"""
-
-
-def test_the_command_line_runs_sweeps_lists_and_shows_a_figure(elsewhere, tmp_path):
-    commands = (
-        "experiments list",
-        "experiments run easgd --workers 2 --steps 5",
-        "experiments run hogwild --workers 2 --steps 5 --cluster threads",
-        "experiments sweep sync_sgd --workers 1,2 --steps 5",
-        "experiments schedule 1f1b --ranks 2 --chunks 2",
-        "lessons show order_of_sums",
-    )
-    code, out, err = elsewhere("-W", "ignore", "-c", COMMANDS, *commands)
-    assert (code, out.splitlines()[-1]) == (0, str([0] * len(commands))), err
+def test_the_command_line_runs_sweeps_lists_and_shows_a_figure(used, folder):
+    _, out, err = used
+    assert json.loads(out.splitlines()[-2]) == [*COMMANDS.values()], err
     for words in (
         "EASGD on",
         "▁",
@@ -82,21 +84,33 @@ def test_the_command_line_runs_sweeps_lists_and_shows_a_figure(elsewhere, tmp_pa
         "agree bit for bit",
     ):
         assert words in out, words
-    assert len([path for path in (tmp_path / "runs").iterdir() if (path / "run.json").is_file()]) == 4
+    assert len([path for path in (folder / "runs").iterdir() if (path / "run.json").is_file()]) == 4
 
 
-COMMANDS = """
-import sys
+def test_solutions_are_refused_in_a_sentence_where_nothing_can_confine_them(used):
+    assert "this system cannot confine a process, so nothing was run; grade on Linux" in used[1]
+
+
+USING = """
+import importlib, json, sys
 from experiments.cli.main import main
 from lessons.cli.main import command_line as lessons
 codes = []
-for command in sys.argv[1:]:
+for command in json.loads(sys.argv[1]):
     room, *words = command.split()
     try:
         codes.append(main(words) if room == "experiments" else lessons(words) or 0)
     except SystemExit as end:
         codes.append(end.code or 0)
-print(codes)
+failed = {}
+for name in sys.argv[2:]:
+    try:
+        importlib.import_module(name)
+    except BaseException as error:
+        failed[name] = repr(error)
+print()
+print(json.dumps(codes))
+print(json.dumps(failed))
 """
 
 
@@ -106,12 +120,6 @@ def test_real_processes_start_and_one_that_is_lost_comes_back_to_memory_that_is_
     for system in ("Windows", "macOS"):  # where they are spawned; forked by a server, with memory that has a name
         code, out, err = elsewhere("-W", "ignore", "-m", "experiments", *words.split(), ELSEWHERE=system)
         assert code == 0 and json.loads(out)["status"] == "finished", err
-
-
-def test_solutions_are_refused_in_a_sentence_where_nothing_can_confine_them(elsewhere):
-    solution = ROOT / "lessons" / "stragglers" / "solution.py"
-    code, out, _ = elsewhere("-W", "ignore", "-m", "lessons", "check", "stragglers", str(solution))
-    assert code == 1 and "this system cannot confine a process, so nothing was run; grade on Linux" in out
 
 
 @pytest.mark.slow

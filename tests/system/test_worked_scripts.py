@@ -10,6 +10,7 @@ import pytest
 from cluster.torch import simulate
 from tests.ports import free_port
 from tests.sources import ROOT
+from tests.tiers import slow_except
 
 FOLDER = ROOT / "docs" / "scripts"
 NAMES = sorted(path.name for path in FOLDER.glob("*.py"))
@@ -23,16 +24,20 @@ def printed(name: str, ranks: int):
     return run, lines
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_worked_script_runs_and_is_short_enough_for_a_handout(name):
-    run, lines = printed(name, 4)
+CASES = [(name, ranks) for name in NAMES for ranks in (2, 4)]
+QUICK = [(name, 4 if name == "ring.py" else 2) for name in NAMES]
+
+
+@pytest.mark.parametrize(("name", "ranks"), slow_except(QUICK, CASES))
+def test_a_worked_script_runs_and_is_short_enough_for_a_handout(name, ranks):
+    run, lines = printed(name, ranks)
     assert lines and run.summary.seconds > 0 and not run.notes
     assert len((FOLDER / name).read_text("utf-8").splitlines()) <= 45
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "ring.py"])
-def test_a_worked_script_learns_and_prints_its_loss(name):
-    _, lines = printed(name, 4)
+@pytest.mark.parametrize(("name", "ranks"), slow_except(QUICK, [case for case in CASES if case[0] != "ring.py"]))
+def test_a_worked_script_learns_and_prints_its_loss(name, ranks):
+    _, lines = printed(name, ranks)
     losses = [float(found) for found in re.findall(r"loss: ([\d.]+)", "\n".join(lines))]
     assert len(losses) > 2 and losses[-1] < losses[0]
 
