@@ -19,10 +19,13 @@ from workloads.sequential import Sequential
 from workloads.supervised import Supervised
 
 LAYERS, WIDTH = 32, 12
-BATCHES = 8  # in a pass of all
-SHORT, LONG, PERIOD = 4, 8, 4  # steps, whole periods and passes both
+BATCHES = 4  # in a pass of all
+SHORT, LONG, PERIOD = 2, 4, 2  # steps, whole periods and passes both
 SETTLED = 48  # steps, of which the second half shows the staleness of those that go on
-TIMES = {"async_svrg": 3}  # as many steps as others: its anchors are three passes apart
+TIMES = {"async_svrg": 3, "streaming_diloco": 2} | dict.fromkeys(
+    ("petrowski", "chen", "pipedream", "pipemare", "ddg"), 2
+)
+"""As many steps as others: anchors are three passes apart, fragments take turns, and pipelines fill slowly."""
 OWN = {"one_bit_adam": {"freeze_step": 1}}  # settings: its costs are those after the freeze
 BATCH = {"hogwild": 12, "async_svrg": 32}  # samples, each an update of its own; all others have 48
 SPLIT = ("distbelief", "hybrid", "tensor", "three_d", "five_d")  # whose formulas are of layers inside the model
@@ -38,23 +41,27 @@ def sizes(name):
     return {"three_d": (4, 8), "five_d": (4, 8)}.get(name, (1,) if algorithms.family(name) == "sequential" else (2, 4))
 
 
+def period(name):
+    return PERIOD * TIMES.get(name, 1)
+
+
 def values(name, workers):
     """The symbols of the runs below."""
     model = models.Stack(LAYERS, WIDTH).symbols(BATCH.get(name, 48)) | {"y": WIDTH, "u": 0}  # a target is a vector
     shards = workers if not algorithms.find(name).shares_samples else 1
-    return costs.symbols(name, model, workers, {"H": PERIOD}) | {"E": BATCHES // shards}
+    return costs.symbols(name, model, workers, {"H": period(name)}) | {"E": BATCHES // shards}
 
 
 @cache
-def run(name, workers, steps):
-    samples = np.linspace(0.6, 1.2, BATCHES * BATCH.get(name, 48))
+def run(name, workers, steps, batches=BATCHES):
+    samples = np.linspace(0.6, 1.2, batches * BATCH.get(name, 48))
     batch = BATCH.get(name, 48)
     kind = WideChain
     if "workload" in algorithms.find(name).defaults:  # it takes sequences, whose positions count as samples here
         kind, samples, batch = Sentences, samples[:: Sentences.time], batch // Sentences.time
     workload = kind(np.linspace(0.9, 1, LAYERS), samples, np.float32, 0, WIDTH)
     fields = algorithms.find(name).Settings.model_fields
-    settings = {"learning_rate": 1e-3} | ({"period": PERIOD} if "period" in fields else {}) | OWN.get(name, {})
+    settings = {"learning_rate": 1e-3} | ({"period": period(name)} if "period" in fields else {}) | OWN.get(name, {})
     steps = steps // SHORT if name == "sandblaster" else steps * TIMES.get(name, 1)
     return train(name, workload, workers, settings, batch=batch, steps=steps)
 
@@ -153,7 +160,8 @@ def test_memory_of_a_server_is_that_of_runs(name):
 def test_staleness_is_that_of_runs(name):
     of = formulas(name, "staleness")
     for workers in sizes(name):
-        counted = run(name, workers, LONG if of.staleness == "0" else SETTLED // TIMES.get(name, 1)).staleness
+        steps = LONG if of.staleness == "0" else SETTLED // TIMES.get(name, 1)
+        counted = run(name, workers, steps, 2 * BATCHES).staleness
         for rank, updates in enumerate(counted):
             if updates:
                 said = of.evaluate("staleness", values(name, workers) | {"s": rank})
