@@ -1,4 +1,4 @@
-"""How Lockstep is installed, as a clone or as a package, and which folders follow from that.
+"""Find out whether Lockstep runs from a clone or from an installed package, and where its folders therefore are.
 
 A package writes nothing next to its modules.
 """
@@ -17,12 +17,16 @@ DOCUMENTS = ROOT if CLONE else ROOT / "lessons" / "documents"  # where pyproject
 
 
 def document(name: str) -> Path:
-    """Return the path of a document, given its name in a clone: "GLOSSARY.md", "docs/bibliography.md"."""
+    """Return the path of a document. Its name is that in a clone, such as "GLOSSARY.md" or "docs/bibliography.md"."""
     return DOCUMENTS / name
 
 
 def data_folder(variable: str, name: str) -> Path:
-    """Return the folder for data called `name`: $variable if set, else in the clone or in the user's data folder."""
+    """Return the folder for the data called `name`.
+
+    The environment variable `variable` takes precedence if it is set. Otherwise the folder is in the clone or, for an
+    installed package, in the user's data folder.
+    """
     if given := os.environ.get(variable):
         return Path(given)
     if CLONE:
@@ -33,13 +37,15 @@ def data_folder(variable: str, name: str) -> Path:
 
 
 def home() -> Path:
-    """Return the folder of runs and measurements: $LOCKSTEP_RUNS, or `runs` in the clone or the user's data folder."""
+    """Return the folder of runs and measurements: $LOCKSTEP_RUNS if it is set, otherwise `runs` in the clone or in the
+    user's data folder.
+    """
     return data_folder("LOCKSTEP_RUNS", "runs")
 
 
 @contextlib.contextmanager
 def exit_if_missing() -> Iterator[None]:
-    """Exit with one sentence and code 2 if the block imports a package that is not installed for this Python."""
+    """Exit with a one-sentence message and code 2 if the block imports a package that this Python does not have."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -55,9 +55,7 @@ class Knobs(BaseModel):
     @field_validator("*")
     @classmethod
     def _harmless(cls, value: Any, info: ValidationInfo) -> Any:
-        """Return the value. Raise ValueError if it is text that would break a message into lines or control the
-        terminal.
-        """
+        """Return the value unchanged. Raise ValueError if it is text with control characters, such as line breaks."""
         if not isinstance(value, str) or value.isprintable():
             return value
         extra = cls.model_fields[info.field_name].json_schema_extra or {}
@@ -133,8 +131,8 @@ def in_force(kind: type[Knobs], name: str, values: Mapping[str, Any]) -> bool:
 
 
 def condition(kind: type[Knobs], name: str, spell: Callable[[str], str] = str) -> str:
-    """Return when knob `name` of `kind` has an effect, in words: "with update momentum or nesterov"; "" if it always
-    has.
+    """Return, in words, when knob `name` of `kind` has an effect, such as "with update momentum or nesterov". Return ""
+    if it always has one.
 
     `spell` maps the other knobs' names to what the reader calls them.
     """
@@ -159,10 +157,10 @@ def _text(value: Any) -> str:
 def numbers(
     text: str, name: str, form: str, counts: tuple[int, ...] = (3,), presets: Iterable[str] = ()
 ) -> tuple[float, ...]:
-    """Return the numbers, each at least 0, in a text that separates them by colons: "40e9:15e9:1e-6".
+    """Parse a text of numbers separated by colons, such as "40e9:15e9:1e-6". Each must be at least 0.
 
-    `counts` lists how many there may be. Raise ValueError for any other text; the message names the closest of the
-    `presets`, or all of them, and the expected `form`.
+    `counts` lists how many numbers there may be. Raise ValueError for any other text; the message names the closest of
+    the `presets`, or all of them, and the expected `form`.
 
     >>> numbers("1:2.5:3e-6", "this", "a:b:c")
     (1.0, 2.5, 3e-06)
@@ -243,7 +241,9 @@ def _text_of(value: str | Sequence) -> str:
 
 
 def _list_of(number: type, read: Callable) -> Any:
-    """Return the type of a knob that is a tuple of numbers in Python and text elsewhere; `read` parses the text."""
+    """Return the type of a knob whose value is a tuple of numbers in Python and a text elsewhere. `read` parses the
+    text.
+    """
 
     def parse(value: Any, info: ValidationInfo) -> Any:
         return read(value, info.field_name) if isinstance(value, str | list | tuple) else value
@@ -253,10 +253,10 @@ def _list_of(number: type, read: Callable) -> Any:
 
 
 Counts = _list_of(int, counts)
-"""The type of a knob that is a tuple of positive integers, such as (3, 3, 2); as text "3,3,2", or "" for ()."""
+"""The type of a knob whose value is a tuple of positive integers, such as (3, 3, 2), which is "3,3,2" as text."""
 
 Rising = _list_of(float, rising)
-"""The type of a knob that is an increasing tuple of positive numbers, (30.0, 60.0); as text "30,60", or "" for ()."""
+"""The type of a knob whose value is an increasing tuple of positive numbers, such as (30.0, 60.0), "30,60" as text."""
 
 
 def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Mapping[str, Any] | None = None) -> Any:
@@ -274,7 +274,9 @@ def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Map
 
 
 def allowed_values(kind: type[BaseModel], name: str) -> str:
-    """Return the values that knob `name` accepts, in words: "1 to 1000 steps", "0 to below 1", "ring, tree or fast"."""
+    """Return, in words, the values that knob `name` accepts, such as "1 to 1000 steps", "0 to below 1", or "ring, tree
+    or fast".
+    """
     schema = kind.model_json_schema()["properties"][name]
     options = schema.get("enum") or [o["const"] for o in schema.get("anyOf", []) if "const" in o]
     if options:

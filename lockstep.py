@@ -42,7 +42,7 @@ FROM = {
 """The module of each name, imported at first use."""
 HERE = Path(__file__).resolve().parent
 ROOMS = ("experiments", "theory", "algorithms", "cluster", "workloads", "kernels", "tracing", "knobs", "installation")
-"""What a run imports. The textbook and the workbench are added by the command line only."""
+"""The packages and modules that a run imports. The command line adds the textbook and the workbench."""
 
 
 def __getattr__(name: str) -> Any:

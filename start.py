@@ -61,7 +61,10 @@ def main(words: list[str]) -> int:
 
 
 def pytest_arguments(words: list[str]) -> list[str]:
-    """Return pytest's arguments: the tests that `words` name, otherwise all but the slow ones (--all: these too)."""
+    """Return the arguments for pytest: the tests that `words` name or, if they name none, all tests but the slow ones.
+
+    With --all, the slow tests run as well.
+    """
     if any((ROOT / word.partition("::")[0]).exists() for word in words):
         return words
     if "--all" in words:
@@ -70,7 +73,8 @@ def pytest_arguments(words: list[str]) -> list[str]:
 
 
 def install() -> int:
-    """Create .venv and install the requirements, unless that was done with the same Python and the same list.
+    """Create .venv and install the requirements, unless that was done with the same Python and the same
+    requirements.txt.
 
     Return the exit code.
     """

@@ -62,7 +62,7 @@ class Rows:
         self.append = self._parts[-1].append
 
     def add(self, block: np.ndarray) -> None:
-        """Append a block, (rows,) MESSAGE_CELLS."""
+        """Append a block of messages, an array of shape (rows,) and type MESSAGE_CELLS."""
         self._parts.append(block)
         self._continue()
 

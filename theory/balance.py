@@ -73,9 +73,7 @@ def striped_speed_up(work, stages, stripes=1):
 
 
 def _best(costs: Sequence[float], parts: int, join: Callable[[float, float], float]) -> list[int]:
-    """Return the cut with the smallest join(... join(join(0, cost of part 0), cost of part 1) ..., cost of the last
-    part).
-    """
+    """Return the cut that minimises join(... join(join(0, c_0), c_1) ..., c_n), where c_i is the cost of its part i."""
     _check(costs, parts)
     cost, layers = ranges(costs), len(costs)
     best: dict[tuple[int, int], tuple[float, tuple]] = {(0, 0): (0.0, ())}  # (layers, parts) -> (value, their sizes)

@@ -50,7 +50,7 @@ def idle(times: Times) -> Iterator[Idle]:
 
 
 def critical_path(times: Times) -> list[tuple[int, int]]:
-    """Return the ops, as (rank, position), that follow one another without slack from the start to the end.
+    """Return the critical path: the ops, as (rank, position), that follow one another without slack from start to end.
 
     Each op is the reason why the next one cannot start earlier. Their durations, plus the latency wherever the path
     moves to another rank, add up to the makespan.

@@ -29,13 +29,13 @@ def lost_share(work, saving: float, between: float, restart: float = 0.0):
 
 
 def young_interval(saving: float, between: float) -> float:
-    """Return the seconds of work between two checkpoints, by Young's formula."""
+    """Return the best amount of work between two checkpoints, in s, by Young's formula."""
     return float(np.sqrt(2 * saving * between))
 
 
 def daly_interval(saving: float, between: float) -> float:
-    """Return the seconds of work between two checkpoints, by Daly's formula, which is better if failures are
-    frequent.
+    """Return the best amount of work between two checkpoints, in s, by Daly's formula. It is better than Young's if
+    failures are frequent.
     """
     if saving >= 2 * between:
         return between

@@ -12,7 +12,7 @@ from math import log2
 
 
 def share(P: int) -> float:
-    """Return 2 (P-1)/P: the least that the busiest rank must send in an all-reduce, as a multiple of the vector."""
+    """Return 2 (P-1)/P. In an all-reduce, the busiest rank sends at least this many times the vector."""
     return 2 * (P - 1) / P
 
 
@@ -22,8 +22,8 @@ def rounds(P: int) -> int:
 
 
 def least(P: int, n: float, alpha: float, beta: float) -> float:
-    """Return a lower bound on the time of any all-reduce in rounds, in which a rank sends its next message only once
-    its previous one has arrived.
+    """Return a lower bound on the time of any all-reduce that proceeds in rounds. A rank then sends its next message
+    only once its previous one has arrived.
 
     No algorithm reaches the bound for both short and long vectors. Ranks that start several messages at once can beat
     it, by the part of alpha that does not occupy their processors.
@@ -35,12 +35,15 @@ def least(P: int, n: float, alpha: float, beta: float) -> float:
 
 
 def flat(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Return the time to send all vectors to rank 0 and the sum back, one after the other."""
+    """Return the time of an all-reduce through rank 0, which receives all vectors and sends the sum back, one message
+    after the other.
+    """
     return 2 * (P - 1) * (alpha + n * beta) + (P - 1) * n * gamma
 
 
 def ring(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Return the time to pass shares around a ring: the fewest bytes, the most messages.
+    """Return the time of an all-reduce that passes shares around a ring. It sends the fewest bytes and the most
+    messages.
 
     P must divide the vector's length.
     """
@@ -48,7 +51,8 @@ def ring(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> flo
 
 
 def recursive_doubling(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Return the time to exchange whole vectors at doubling distances, which takes the fewest messages.
+    """Return the time of an all-reduce that exchanges whole vectors at doubling distances. It sends the fewest
+    messages.
 
     This is an upper bound if P is not a power of two: ranks without a folded partner begin earlier.
     """
@@ -57,7 +61,7 @@ def recursive_doubling(P: int, n: float, alpha: float, beta: float, gamma: float
 
 
 def halving_doubling(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Return the time of a reduce-scatter by halving and an all-gather by doubling (Rabenseifner).
+    """Return the time of Rabenseifner's all-reduce, a reduce-scatter by halving and an all-gather by doubling.
 
     It sends the fewest bytes if P is a power of two; otherwise the vector is sent two more times.
     """
@@ -67,7 +71,7 @@ def halving_doubling(P: int, n: float, alpha: float, beta: float, gamma: float =
 
 
 def tree(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Return the time to go up and down a binomial tree.
+    """Return the time of an all-reduce that goes up and down a binomial tree.
 
     This is an upper bound if P is not a power of two: some branches are shorter.
     """
@@ -75,8 +79,10 @@ def tree(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> flo
 
 
 def double_tree(P: int, n: float, alpha: float, beta: float, chunks: int) -> float:
-    """Return an upper bound on the time of two complementary trees: a rank moves the vector twice, and levels start one
-    after the other.
+    """Return an upper bound on the time of an all-reduce over two complementary trees; `chunks` are sent one by one.
+
+    A rank moves the vector twice. Each level of a tree, up and then down again, begins one chunk after the level
+    before.
     """
     return 2 * n * beta * (1 + rounds(P) / chunks) + (2 * rounds(P) + chunks - 1) * alpha
 
@@ -84,8 +90,8 @@ def double_tree(P: int, n: float, alpha: float, beta: float, chunks: int) -> flo
 def hierarchical(
     nodes: int, ranks: int, n: float, within: tuple[float, float], between: tuple[float, float], nics: int = 1
 ) -> float:
-    """Return the time of a reduce-scatter in each of `nodes` nodes of `ranks` ranks, a ring between nodes for each
-    piece, and an all-gather in each node.
+    """Return the time of an all-reduce over `nodes` nodes of `ranks` ranks each. It is a reduce-scatter in each node, a
+    ring between nodes for each piece, and an all-gather in each node.
 
     `within` and `between` are (alpha, beta) of the links. A node has `nics` ports in each direction, and every port is
     shared by the same number of ranks.
@@ -99,12 +105,14 @@ def hierarchical(
 
 
 def leaving(nodes: int, ranks: int) -> float:
-    """Return the fraction of a hierarchical all-reduce's bytes that leave their node."""
+    """Return the fraction of a hierarchical all-reduce's traffic that leaves its node."""
     return (nodes - 1) / (nodes * ranks - 1)
 
 
 def torus(sides: tuple[int, ...], n: float, alpha: float, beta: float) -> float:
-    """Return the time of a ring along each side of a grid of ranks: as many bytes as one ring, but fewer messages."""
+    """Return the time of an all-reduce on a grid of ranks, by a ring along each side. It sends as many bytes as a
+    single ring, but fewer messages.
+    """
     P, steps = 1, 0
     for side in sides:
         P, steps = P * side, steps + 2 * (side - 1)
@@ -112,18 +120,22 @@ def torus(sides: tuple[int, ...], n: float, alpha: float, beta: float) -> float:
 
 
 def all_to_all(P: int, n: float, alpha: float, beta: float) -> float:
-    """Return the time that every rank takes to send 1/P of its n bytes to each other rank, one after another."""
+    """Return the time of an all-to-all: every rank sends 1/P of its n bytes to each other rank, one message after
+    another.
+    """
     return (P - 1) * (alpha + n / P * beta)
 
 
 def time(algorithm: str, P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Return the time of the all-reduce `algorithm` of `cluster.collectives.ALL_REDUCE`, in s; "fast" is the ring."""
+    """Return the time of an all-reduce in s. `algorithm` is one of `cluster.collectives.ALL_REDUCE`; "fast" is the
+    ring.
+    """
     forms = {"fast": ring, "ring": ring, "recursive_doubling": recursive_doubling}
     return (forms | {"halving_doubling": halving_doubling, "tree": tree})[algorithm](P, n, alpha, beta, gamma)
 
 
 def doubling_up_to(P: int, alpha: float, beta: float, instead_of: str) -> float:
-    """Return the largest vector, in bytes, for which recursive doubling is faster than `instead_of`: "ring" or
+    """Return the largest vector, in bytes, for which recursive doubling is faster than `instead_of`, which is "ring" or
     "halving_doubling".
 
     P must be a power of two above 2.
@@ -136,10 +148,14 @@ def doubling_up_to(P: int, alpha: float, beta: float, instead_of: str) -> float:
 
 
 def server(P: int, n: float, alpha: float, beta: float, shards: int = 1, server_beta: float | None = None) -> float:
-    """Return the time in which P workers push to, then pull from, `shards` servers, each with a shard of the vector."""
+    """Return the time that P workers take to push to `shards` servers and then pull from them. Each server holds a
+    shard of the vector.
+    """
     return 2 * max(n * beta, P * n / shards * (beta if server_beta is None else server_beta)) + 2 * alpha
 
 
 def colocated_servers(P: int, n: float, alpha: float, beta: float) -> float:
-    """Return the time if every worker serves 1/P of the vector: the bytes of the ring, the latency of two messages."""
+    """Return the time of a push and a pull if every worker also serves 1/P of the vector. It sends as many bytes as the
+    ring, with the latency of only two messages.
+    """
     return 2 * alpha + share(P) * n * beta

@@ -35,7 +35,7 @@ class Graph:
         self.gradients = gradients(lists)
 
     def needs(self, op: Op) -> list[Op]:
-        """Return the ops that must be done before `op`, as they are named in the lists."""
+        """Return the ops, as the lists name them, that must be done before `op`."""
         return [self._named(*need) for need in needs(op, self.last)] + self.gradients.get(op, [])
 
     def together(self, rank: int, n: int) -> range:

@@ -25,13 +25,14 @@ def harmonic(n: int) -> float:
 
 
 def exponential(n: int, k: int, mean: float = 1.0, shift: float = 0.0) -> float:
-    """Return the mean time until k of n are done; each takes `shift` plus an exponential time with this `mean`."""
+    """Return the mean time until k of n workers are done. Times are `shift` plus an exponential time of mean `mean`."""
     _check(n, k)
     return shift + mean * math.fsum(1 / i for i in range(n - k + 1, n + 1))
 
 
 def pareto(n: int, k: int, shape: float) -> float:
-    """Return the mean time until k of n are done; times are Pareto (a heavy tail) with mean 1, `shape` above 1."""
+    """Return the mean time until k of n workers are done. Times are Pareto (a heavy tail) of mean 1; `shape` exceeds 1.
+    """
     _check(n, k)
     least, late = (shape - 1) / shape, 1 / shape
     logs = math.lgamma(n + 1), math.lgamma(n - k + 1 - late), -math.lgamma(n - k + 1), -math.lgamma(n + 1 - late)
@@ -39,8 +40,9 @@ def pareto(n: int, k: int, shape: float) -> float:
 
 
 def lognormal(n: int, k: int, sigma: float) -> float:
-    """Return the mean time until k of n are done; times are log-normal with mean 1: exp(sigma z - sigma^2 / 2), z
-    standard normal.
+    """Return the mean time until k of n workers are done. Times are log-normal of mean 1.
+
+    A time is exp(sigma z - sigma^2 / 2), where z is standard normal.
     """
     _check(n, k)
     z = np.linspace(-9, 9 + sigma, 4001)  # the integrand is smooth and 0 at both ends, so the trapezoid rule is exact
@@ -52,12 +54,12 @@ def lognormal(n: int, k: int, sigma: float) -> float:
 
 
 def backup_step(workers: int, backups: int) -> float:
-    """Return the mean length of a step that waits for all but `backups`, if stragglers first finish their old work.
+    """Return the mean duration of a step with backup workers. The step ends once all but `backups` workers are done.
 
     Times are exponential. `exponential(workers, workers - backups)` would be right if all workers began every step
-    together. Here the stragglers of one step join the next one late, so it takes a little longer. Exponential times
-    are memoryless: the mean time to the next arrival is 1 / (number of workers computing), and each of these is equally
-    likely to be next.
+    together. Here the stragglers of one step first finish their old work and join the next step late, so it takes a
+    little longer. Exponential times are memoryless: the mean time to the next arrival is 1 / (number of workers
+    computing), and each of these is equally likely to be next.
     """
     needed = workers - backups
     _check(workers, needed)

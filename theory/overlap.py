@@ -1,4 +1,4 @@
-"""Overlap of communication and computation: the length of a synchronous step, from the costs of its layers alone.
+"""Overlap of communication and computation: the duration of a synchronous step, from the costs of its layers alone.
 
 Layer l takes f_l seconds forward, b_l backward, c_l = c(n_l) for its all-reduce (the network does one at a time) and
 u_l to update; Tf, Tb, Tc and u are the sums, and Tx = Tf + Tb. Backward goes from layer L to layer 1.
@@ -32,7 +32,7 @@ Buckets = Sequence[range]  # of layers, the last layers first
 
 @dataclass(frozen=True)
 class Cost:
-    """The time that n bytes (or elements) take, in s: start + n each."""
+    """A linear cost: n bytes (or elements) take start + n each seconds."""
 
     start: float = 0.0
     each: float = 0.0
@@ -62,17 +62,17 @@ class StepCosts:
 
     @property
     def compute(self) -> float:
-        """Tx, the time of forward and backward of all layers, s."""
+        """Tx, the total time of the forward and backward passes of all layers, in s."""
         return sum(self.forward) + sum(self.backward)
 
     @property
     def communicate(self) -> float:
-        """Tc, the time of one all-reduce per layer, s."""
+        """Tc, the total time of one all-reduce for each layer, in s."""
         return sum(map(self.line, self.sizes))
 
     @property
     def ready(self) -> list[float]:
-        """r_l, the time at which each layer's gradient is ready, s."""
+        """r_l, the time at which each layer's gradient is ready, in s."""
         behind = accumulate(reversed(self.backward), initial=sum(self.forward))
         return list(behind)[:0:-1]
 
@@ -100,8 +100,8 @@ def wait_free(p: StepCosts, buckets: Buckets | None = None) -> float:
 
 
 def fill_buckets(p: StepCosts, least: float) -> Buckets:
-    """Return buckets of layers, the last layers first. Each is filled until it holds at least `least` bytes; the one
-    with the first layer may hold less.
+    """Return buckets of layers, the last layers first. Each bucket is filled until it holds at least `least` bytes;
+    only the one with the first layer may hold less.
     """
     buckets, stop = [], p.layers
     for layer in reversed(range(p.layers)):
@@ -167,8 +167,8 @@ def prefetching(p: StepCosts, ahead: int, add: Cost = Cost()) -> float:
 
 
 def steps(p: StepCosts, number: int, *, delay: int = 0, urgent: bool = False, most: float = math.inf) -> list[float]:
-    """Return the times, in s, at which the first `number` steps begin, if a layer's forward pass waits for its
-    all-reduce of `delay` + 1 steps ago.
+    """Return the times, in s, at which the first `number` steps begin. The forward pass of each layer waits for the
+    layer's all-reduce of `delay` + 1 steps ago.
     """
     network, now, begins = SerialNetwork(), 0.0, []
     for step in range(number):
@@ -186,7 +186,7 @@ def steps(p: StepCosts, number: int, *, delay: int = 0, urgent: bool = False, mo
 
 
 def cut(size: float, most: float) -> list[float]:
-    """Return slices of `most` that add up to `size`, with the remainder last."""
+    """Return the sizes of slices that add up to `size`: slices of `most`, and the remainder last."""
     whole = int(size // most) if size > most else 0
     rest = size - whole * most if whole else size
     return [most] * whole + [rest] * (rest > 0 or not whole)

@@ -40,7 +40,7 @@ class Partition:
 
     @property
     def name(self) -> str:
-        """The replicas of each stage: "2-1-1"."""
+        """The number of replicas of each stage, such as "2-1-1"."""
         return "-".join(str(stage.replicas) for stage in self.stages)
 
     @property

@@ -74,11 +74,11 @@ def partition_step(
     limit = inf if memory is None else memory
 
     def held(first, last, replicas, later):
-        """Return the bytes on each worker of a stage that `later` other stages follow."""
+        """Return the memory, in bytes, that each worker of a stage needs if `later` stages follow it."""
         return weights[first, last] + kept[first, last] * min(chunks, later + 1) / chunks / replicas
 
     def least():
-        """Return the bytes per worker of the plan that needs the least memory."""
+        """Return the smallest number of bytes per worker for which there is a plan."""
         need = {(layers, 0, 0): 0.0}  # by first layer, workers and stages
         for first, used in product(reversed(range(layers)), range(1, workers + 1)):
             for last, replicas, later in product(
@@ -102,12 +102,14 @@ def partition_step(
         )
 
     def length(plan, rest=0.0):
-        """Return L of a plan, or a lower bound if each of the remaining workers still has `rest` seconds of work."""
+        """Return L, the time of a plan's step. For a partial plan, this is a lower bound: each of the remaining workers
+        still has `rest` seconds of work.
+        """
         return (chunks - 1) * max(plan.slowest, rest) + plan.total + max(rest, plan.exposed)
 
     def search(bound, width):
-        """Return the undominated plans for all layers that are shorter than `bound`, by a beam search that keeps the
-        `width` best at every step.
+        """Return the Pareto-optimal plans for all layers whose step takes less than `bound`. A beam search keeps the
+        `width` best plans at every step; if `width` is None, it keeps all.
         """
         best: dict[tuple[int, int], list[PartialPlan]] = {(layers, 0): [PartialPlan()]}
         for first in reversed(range(layers)):

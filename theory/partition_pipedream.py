@@ -46,7 +46,8 @@ def partition(
     straight: bool = False,
     fewer: bool = False,
 ) -> Partition:
-    """Return the best plan for `levels`, listed from the innermost out: (workers, bytes per second between them).
+    """Return the best plan for a hierarchy of workers. `levels` has (workers, bytes per second between them) for each
+    level, the innermost first.
 
     [(4, 1e9)] means four workers in a row, [(2, 1e10), (3, 1e9)] three machines of two workers. `memory` is the number
     of bytes a worker has for the weights and activations of its stage. `straight` forbids replicas, `fewer` lets
@@ -81,7 +82,7 @@ def partition(
 
 
 def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Partition:
-    """Return the plan with given cuts: `layers` lists the number of layers of each stage. A stage runs on one worker.
+    """Return the plan in which stage i has `layers[i]` layers. Each stage runs on one worker.
 
     Raise ValueError if these numbers are not positive or do not add up to all layers.
     """
@@ -103,7 +104,7 @@ def link(
     """Return how long a mini-batch occupies the link after the n-th stage, in both directions, in s.
 
     This is 0 after the last stage, and where links are free. The authors' program charges a link to the stage after it
-    and, except for the first stage, to the stage before it; the higher of these charges is returned, i.e. that of the
+    and, except for the first stage, to the stage before it. The higher of these two charges is returned: the one of the
     stage with fewer replicas.
     """
     if n + 1 == len(stages) or (form == "code" and not compression):
@@ -124,8 +125,9 @@ def flat(stages: Sequence[PlannedStage], replicas: int = 1) -> tuple[PlannedStag
 def _costs(profile: Profile, inside, bandwidth: float, form: str, width: int, compression: float | None):
     """Return the functions stage(i, j, m) and only(i, j, m), and the cost of each link, for one level.
 
-    The first is the cost of the layers i..j on m workers, the second the same if they are the only stage. `inside` has
-    the times of the layers i..j on a worker of this level, which consists of `width` workers of the level below.
+    stage(i, j, m) is the cost of the layers i..j on m workers; only(i, j, m) is the same if they are the only stage.
+    `inside` has the times of the layers i..j on a worker of this level, which consists of `width` workers of the level
+    below.
     """
     weights, links = ranges(profile.weights), [2 * a / bandwidth for a in profile.activations]
 
@@ -181,7 +183,8 @@ def _stages(tables: Sequence[dict], workers: Sequence[int], first: int, last: in
 
 
 def _held(profile: Profile, form: str) -> Callable[[int, int, int, int], float]:
-    """Return a function of (i, j, m, later): the bytes in each of a stage's m replicas if `later` workers follow it.
+    """Return a function held(i, j, m, later), for the stage of layers i..j on m replicas that `later` workers follow.
+    It returns the memory of each replica, in bytes.
 
     These are the weights and activations of every mini-batch in flight: ceil(later / m) of them, plus its own, which
     the authors' program leaves out.

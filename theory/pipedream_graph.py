@@ -21,7 +21,8 @@ def is_graph(lines: Sequence[str]) -> bool:
 
 
 def columns(lines: Iterable[str]) -> tuple[tuple, ...]:
-    """Return forward and backward (s), activations and weights (bytes), and names of the layers, in order.
+    """Return five columns, with a value for each layer in order: forward and backward times (s), sizes of activations
+    and of weights (bytes), and names.
 
     Raise ValueError if a line cannot be read or the graph is not a chain.
     """

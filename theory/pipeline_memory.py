@@ -35,8 +35,8 @@ def in_flight(lists: Iterable[Iterable[Op]]) -> list[int]:
 
 
 def in_flight_until_weights(lists: Iterable[Iterable[Op]]) -> list[int]:
-    """Return the largest number of micro-batches in flight at a time, by rank, if they stay in flight until both
-    gradients are computed: F adds one, B or W removes it.
+    """Return the largest number of micro-batches in flight at a time, by rank, counting each until both its gradients
+    are computed: F adds one, B or W removes it.
     """
     return [_peak((op.kind == "F") - (op.kind in "BW") for op in ops) for ops in lists]
 
@@ -62,8 +62,8 @@ def peak_bytes(lists: Sequence[Sequence[Op]], sizes: Sizes) -> list[float]:
 
 
 def traffic(lists: Sequence[Sequence[Op]], sizes: Sizes) -> Counter[tuple[int, int]]:
-    """Return the bytes over each link (from, to): activations, their gradients, and the weight gradients that ranks sum
-    if they share a stage.
+    """Return the number of bytes sent over each link (from, to). They are activations, their gradients, and weight
+    gradients, which ranks that share a stage sum.
     """
     graph = Graph(lists)
     bytes_over: Any = Counter()  # of floats, which its type does not foresee

@@ -48,11 +48,12 @@ class Profile:
 
     @property
     def times(self) -> tuple[float, ...]:
-        """The time of forward and backward of each layer, s."""
+        """The total time of the forward and backward pass of each layer, in s."""
         return tuple(f + b for f, b in zip(self.forward, self.backward, strict=True))
 
     def sizes(self, chunks: int = 1, copies: float = 2.0) -> tuple[float, ...]:
-        """Return each layer's bytes in training: activations of one of `chunks` micro-batches, `copies` of the weights.
+        """Return the memory, in bytes, that each layer needs in training: for the activations of one of `chunks`
+        micro-batches, and for `copies` copies of the weights.
 
         `copies` covers weights, gradients and the state of the update rule: 2 to 3 for SGD, 4 to 5 for Adam.
         """

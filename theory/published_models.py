@@ -25,8 +25,8 @@ from theory.profile import Profile
 
 FLOAT32 = 4  # bytes
 ITEMSIZE = {"float32": FLOAT32, "mixed": 2}
-"""Precision -> bytes of a weight, an activation or a gradient in the passes and in messages. `zero_memory.RECIPES` has
-what the update rule keeps."""
+"""The size in bytes of a weight, an activation or a gradient in the passes and in messages, by precision.
+`zero_memory.RECIPES` has what the update rule keeps."""
 
 
 class LayerShape(NamedTuple):

@@ -33,7 +33,7 @@ class ChainLayer(NamedTuple):
 
 
 def peak_bytes(layers: Sequence[ChainLayer], plan: Plan) -> int:
-    """Return the largest number of bytes of activations held at a time. Temporaries within a layer do not count."""
+    """Return the peak memory for activations, in bytes. Temporaries within a layer do not count."""
     held = peak = at = 0
     for how, count in plan:
         whole = sum(layer.kept for layer in layers[at : at + count])

@@ -74,10 +74,10 @@ def bubble_of_span(times: Times) -> float:
 def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0) -> Times:
     """Return when each op of `lists` (one list per rank) starts and ends.
 
-    `costs` has the time of a kind, costs["F"], of a kind on a stage, costs["F", 2], or of one op, costs["F", 2, 0]; the
-    most specific entry applies. An update without an entry costs nothing. Overlapped ops cost their sum, unless there
-    is an entry for them together, costs["F+B"]. `latency` is added whenever an op waits for an op of another rank.
-    Raise ScheduleError, which names the ranks and ops, if the lists deadlock.
+    `costs` has the time of all ops of a kind, such as costs["F"], of those on one stage, costs["F", 2], or of a single
+    op, costs["F", 2, 0]; the most specific entry applies. An update without an entry costs nothing. Overlapped ops cost
+    their sum, unless there is an entry for them together, costs["F+B"]. `latency` is added whenever an op waits for an
+    op of another rank. Raise ScheduleError, which names the ranks and ops, if the lists deadlock.
     """
     kinds = [{op[:2] for op in ops} for ops in lists]
     final = {op: update for update, ops in gradients(lists).items() for op in ops}
@@ -138,7 +138,8 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
 
 
 def _plan(kinds: Sequence[set], costs: Mapping, tracks: Mapping) -> dict[tuple, tuple]:
-    """Return, by kind and stage, what is the same for all chunks: the cost, the op's track, and the tracks it needs.
+    """Return, by kind and stage, the properties that all chunks share: the cost, the op's track, and the tracks it
+    needs.
 
     A track records, for a kind on a stage and by chunk: when it was done, by which rank, and which ranks wait for it.
     """

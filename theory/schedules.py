@@ -1,8 +1,9 @@
 """Schedules by name: those of the pipelines in `algorithms/pipelined/`, and two that belong to no algorithm.
 
-All have the same signature, schedule(rank, ranks, chunks), and return the ops of one of `ranks` ranks, in order: for a
-mini-batch of `chunks` micro-batches with one update at the end; the last four, for a stream of `chunks` micro-batches
-with its stale updates. They raise ValueError if a schedule does not exist for these numbers. No model is needed.
+All have the same signature, schedule(rank, ranks, chunks), and return the ops of one of `ranks` ranks, in order. Most
+are for a mini-batch of `chunks` micro-batches with one update at the end; the last four are for a stream of `chunks`
+micro-batches with its stale updates. They raise ValueError if a schedule does not exist for these numbers. No model is
+needed.
 """
 
 from collections.abc import Callable

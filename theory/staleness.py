@@ -18,8 +18,8 @@ from algorithms.parts.pipeline.ops import Op
 
 @dataclass
 class Versions:
-    """The versions of one stage that a rank reads, and for each update the largest delay and gap of its
-    micro-batches.
+    """The versions of one stage's weights that a rank reads. For each update, it also has the largest delay and gap of
+    its micro-batches.
     """
 
     delay: list[int] = field(default_factory=list)

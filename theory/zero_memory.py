@@ -19,7 +19,7 @@ import algorithms
 
 
 class Recipe(NamedTuple):
-    """Bytes per parameter."""
+    """The memory of each parameter, in bytes."""
 
     weights: int
     gradients: int
@@ -41,7 +41,7 @@ METHODS = ("sync_sgd", "zero1", "zero2", "zero3")  # by stage: what each divides
 
 
 def nbytes(parameters: float, ranks: int, stage: int, recipe: Recipe) -> float:
-    """Return the bytes of model states on each rank. Raise ValueError if there is no such stage."""
+    """Return the size in bytes of the model states on each rank. Raise ValueError if there is no such stage."""
     if stage not in STAGES:
         raise ValueError(f"ZeRO has stages 0 to 3, not {stage}.")
     split = algorithms.find(METHODS[stage]).split(ranks, None)

@@ -31,7 +31,8 @@ class GpuTimings(NamedTuple):
 
 @dataclass(frozen=True)
 class MeasuredGpu:
-    """Constants of one kind of GPU, and their standard errors, by the same names; None for what was not measured.
+    """The measured constants of one kind of GPU. A constant that was not measured is None. `errors` has their standard
+    errors, by the same names.
 
     Shares are of the peaks `half`, in FLOP/s, and `bandwidth`, in bytes/s. Rates are those that collectives reach.
     """
@@ -52,7 +53,7 @@ class MeasuredGpu:
 
     @property
     def constants(self) -> Constants:
-        """The planner's constants, with those that were measured instead of those of A100 and H100."""
+        """The planner's constants, in which the measured ones replace those fitted to A100 and H100."""
         own = {"products_a100": self.products, "products_h100": self.products, "memory": self.memory}
         own |= {"traffic": self.traffic, "hop": self.hop}
         return FITTED._replace(**{name: value for name, value in own.items() if value is not None})

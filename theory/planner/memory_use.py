@@ -73,7 +73,9 @@ def memory_use(setup: Setup) -> MemoryUse:
 
 
 def layer_activations(setup: Setup) -> tuple:
-    """Return (bytes that one layer keeps per micro-batch without attention scores, bytes of its stored scores)."""
+    """Return (kept, scores): the bytes that one layer keeps per micro-batch without attention scores, and those of its
+    stored scores.
+    """
     model, at = setup.model, setup.layout
     is_unfused = setup.software.attention == UNFUSED
     split = np.where(at.sequence_parallel, at.tensor, 1)
@@ -87,7 +89,7 @@ def layer_activations(setup: Setup) -> tuple:
 
 
 def _alive(setup: Setup):
-    """Return how many micro-batches the first stage keeps activations of at a time. ZB-H1 does not change this
+    """Return the number of micro-batches whose activations the first stage keeps at a time. ZB-H1 does not change this
     number.
     """
     at = setup.layout

@@ -37,7 +37,7 @@ TRIED = 1, 2, 4, 8  # micro-batches and stages per rank where none was published
 
 @dataclass(frozen=True)
 class PublishedRows:
-    """Rows of the table: the setup of each as arrays, and tokens per second per GPU."""
+    """Rows of the table: their setups, as arrays, and the measured tokens per second per GPU."""
 
     sources: np.ndarray
     models: np.ndarray
@@ -133,7 +133,9 @@ def predict(rows: PublishedRows, constants: Constants = FITTED) -> np.ndarray:
 
 
 def complete(rows: PublishedRows) -> Setup:
-    """Return the setups with the micro-batch and stages per rank that `predict` found best where none was published."""
+    """Return the rows' setups without gaps. A micro-batch or number of stages per rank that was not published is the
+    one with the highest predicted throughput.
+    """
     tries = list(_tried(rows))
     rates = [np.where(allowed, tokens_per_second(setup), 0) for setup, allowed in tries]
     best = np.argmax(rates, 0)
@@ -170,10 +172,10 @@ def errors(rows: PublishedRows, predicted: np.ndarray) -> Errors:
 
 
 def nearest(rows: PublishedRows, known: PublishedRows) -> np.ndarray:
-    """Return the tokens per second per GPU of each of `rows`, shape (rows,), if its utilisation were that of the most
-    similar row of `known` with the same GPU and precision.
+    """Return a baseline prediction of tokens per second per GPU, shape (rows,): copy the nearest published
+    configuration.
 
-    This is a baseline: what copying the nearest published configuration predicts.
+    Each row gets the utilisation of the most similar row of `known` with the same GPU and precision.
     """
 
     def place(some: PublishedRows) -> np.ndarray:
@@ -188,8 +190,9 @@ def nearest(rows: PublishedRows, known: PublishedRows) -> np.ndarray:
 
 
 def constant(rows: PublishedRows, known: PublishedRows) -> np.ndarray:
-    """Return the tokens per second per GPU of each of `rows`, shape (rows,), if its utilisation were the median of the
-    `known` rows with the same GPU and precision.
+    """Return a baseline prediction of tokens per second per GPU, shape (rows,): a constant utilisation.
+
+    Each row gets the median utilisation of the `known` rows with the same GPU and precision.
     """
     found = utilisation(known.setup, known.rates)
     medians = {kind: np.median(found[_kind(known) == kind]) for kind in set(_kind(known))}
@@ -204,7 +207,9 @@ def _kind(rows: PublishedRows) -> np.ndarray:
 def leave_out(
     rows: PublishedRows, groups: np.ndarray, method: Callable[[PublishedRows, PublishedRows], np.ndarray]
 ) -> np.ndarray:
-    """Return a prediction for each row: `method(rows of its group, all other rows)` predicts a group at a time."""
+    """Return a cross-validated prediction for each row. One group at a time is predicted, by `method(rows of the group,
+    all other rows)`.
+    """
     predicted = np.zeros(len(rows))
     for group in np.unique(groups):
         mine = groups == group

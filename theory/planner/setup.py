@@ -119,13 +119,13 @@ class Setup:
 
     @property
     def stage_parameters(self):
-        """The parameters of a stage on one tensor-parallel rank, with all experts."""
+        """The number of parameters of a stage on one tensor-parallel rank, with all experts."""
         return self.model.parameters / (self.layout.tensor * self.layout.pipeline)
 
     @property
     def own_parameters(self) -> tuple:
-        """The parameters of a GPU, as (those that each replica holds, those of experts, which are divided among
-        replicas).
+        """The number of parameters of a GPU, as (replicated, of experts). Every replica holds the replicated ones;
+        those of experts are divided among replicas.
         """
         model, split = self.model, self.layout.tensor * self.layout.pipeline
         experts = model.layers * model.expert_parameters

@@ -27,7 +27,7 @@ from theory.planner.setup import A100, FLASH1, FULL, GRADIENTS, LIGHT, NONE, OPT
 
 @dataclass(frozen=True)
 class StepTime:
-    """Seconds of a step on the slowest GPU. All fields except `micro_batches` add up to `seconds`."""
+    """The time of a step on the slowest GPU, in s, by its parts. All fields but `micro_batches` add up to `seconds`."""
 
     computation: Any  # forward and backward of layers and loss
     recomputation: Any  # of layers in backward
@@ -51,7 +51,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Passes:
-    """Seconds of one layer, or of the head, in one micro-batch."""
+    """The times of one layer, or of the head, in one micro-batch, in s."""
 
     products: tuple[Any, Any]  # forward, backward
     attention: tuple[Any, Any]
@@ -64,12 +64,12 @@ class Passes:
 
     @property
     def forward(self):
-        """Seconds of the forward pass."""
+        """The time of the forward pass, in s."""
         return self.products[0] + self.attention[0] + self.memory[0] + self.tensor + self.context + self.experts
 
     @property
     def backward(self):
-        """Seconds of the backward pass."""
+        """The time of the backward pass, in s."""
         computed = self.products[1] + self.attention[1] + self.memory[1]
         return computed + self.tensor + 2 * self.context + self.experts + self.again
 
@@ -177,7 +177,7 @@ class StepPrices:
         return nbytes / COLLECTIVES * np.maximum(inside / gpu.link, outside / (gpu.network / gpu.per_node))
 
     def layer(self) -> Passes:
-        """Return the seconds of one layer in one micro-batch."""
+        """Return the times of one layer in one micro-batch, in s."""
         at = self.setup.layout
         parts = self.products(), self.attention(), self.memory_bound(), self.tensor(), self.context(), self.experts()
         forward = Passes(*parts, 0.0).forward
@@ -193,8 +193,8 @@ class StepPrices:
     def collective(self, nbytes, groups=1, apart=1):
         """Return the time that the replicas take to gather, or reduce-scatter, `nbytes` bytes within each group, in s.
 
-        Ranks of a node that are in the same group share all of its network. `apart` is the distance between the ranks
-        that take part: those with the same experts are that many replicas apart.
+        Ranks of a node that are in the same group share all of its network. `apart` is the distance, in replicas,
+        between the ranks that take part, such as those with the same experts.
         """
         gpu, at = self.setup.gpu, self.setup.layout
         ranks = at.replicas / groups / apart
@@ -215,7 +215,7 @@ class StepPrices:
         )
 
     def gather(self, shared, experts, groups=1):
-        """Return the time to gather, or reduce-scatter, what all replicas share and what a rank's experts hold, in s.
+        """Return the time to gather, or reduce-scatter, replicated tensors and the tensors of a rank's experts, in s.
 
         `shared` and `experts` are the sizes of the two in bytes.
         """
