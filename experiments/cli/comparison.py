@@ -80,8 +80,8 @@ def side_by_side(
 
 
 def describe(rows: Sequence[dict[str, Any]], runs: Sequence[Run | RunOutcome]) -> list[str]:
-    """Return the rows as a table that fits the terminal, settings first, and remarks below it: what a dash means, and
-    what is the same in all runs.
+    """Return the rows as a table that fits the terminal, with the settings in the first columns. Remarks below the
+    table say what a dash means, and what is the same in all runs.
     """
     rows, alike = split_common_columns(rows, runs)
     first_figure = next(name for name in rows[0] if name in ("seeds", "status", "held_out_loss"))
@@ -93,7 +93,7 @@ def describe(rows: Sequence[dict[str, Any]], runs: Sequence[Run | RunOutcome]) -
 
 
 def heads(runs: Sequence[Run | RunOutcome]) -> dict[str, str]:
-    """Return headings for the columns whose names are unclear; time is called virtual if all runs are simulated."""
+    """Return headings for the columns whose names are unclear. If all runs are simulated, time is called virtual."""
     virtual = all(run.experiment.cluster == "simulated" for run in runs)
     return {**HEADS, "seconds": "virtual time"} if virtual else HEADS
 
@@ -135,7 +135,9 @@ def split_common_columns(
 
 
 def shared_settings(runs: Sequence[Run | RunOutcome]) -> list[str]:
-    """Return phrases for what the runs share: data, model, workers, cluster, faults, batch and learning rate."""
+    """Return a phrase for each setting that all runs share: data, model, workers, cluster, faults, batch and learning
+    rate.
+    """
     every = [run.experiment for run in runs]
     several = [run for run in runs if run.experiment.ranks > 1] or runs  # where a rank is alone, no network is named
     places = [place(run.experiment.change(**dict.fromkeys(FAULTS)), run.gpus) for run in several]
@@ -159,7 +161,9 @@ def _common(phrases: Iterable[str]) -> list[str]:
 
 
 def _phrase(e: Experiment, name: str) -> str:
-    """Return a setting with its value: "learning rate 0.5"; "" if it has no value or no effect in the experiment."""
+    """Return a setting with its value, such as "learning rate 0.5". Return "" if it has no value, or has no effect in
+    the experiment.
+    """
     value = e.in_force().get(name)
     return "" if value in (None, "") else f"{show.head(name, HEADS)} {value}"
 

@@ -37,7 +37,9 @@ def width() -> int:
 
 
 def write_utf8() -> None:
-    """Write UTF-8 to pipes and files, too; on Windows they default to a code page that lacks some of our characters."""
+    """Make stdout and stderr use UTF-8 for pipes and files, too. On Windows, the default is a code page that lacks some
+    of our characters.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             stream.reconfigure(encoding="utf-8")
@@ -94,7 +96,7 @@ def sentence(error: Exception) -> str:
 
 
 def shorten_words(text: str) -> str:
-    """Return the text with words of 500 characters or more cut, since arguments can be anything."""
+    """Return the text with words of 500 characters or more cut short, since a user may pass anything as an argument."""
     return LONG.sub(lambda word: f"{word[0][:60]}... ({len(word[0]):,} characters)", text)
 
 

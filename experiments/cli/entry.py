@@ -73,7 +73,9 @@ def _told(error: click.ClickException) -> str:
 
 
 def _bounds(kind: click.IntRange | click.FloatRange) -> str:
-    """Return the bounds of a number in words: "1 to 1000", "at least 1", "above 0". There is always a lower bound."""
+    """Return the bounds of a number in words, such as "1 to 1000", "at least 1" or "above 0". There is always a lower
+    bound.
+    """
     above = "above " * kind.min_open
     if kind.max is None:
         return f"{above or 'at least '}{kind.min}"

@@ -27,7 +27,9 @@ UNCERTAIN = 0.1  # relative standard error from which a constant should be measu
 
 
 def measure_here(peak: float | None, bandwidth: float | None, to: str | None, as_json: bool) -> int:
-    """Measure the GPUs of this machine, or of all ranks of torchrun; rank 0 prints the constants and writes `to`."""
+    """Measure this machine's GPU or, under torchrun, the GPUs of all ranks. Rank 0 prints the constants and writes them
+    to the file `to`.
+    """
     from cluster.real import gpus
 
     if not gpus.count():
@@ -152,7 +154,7 @@ def _spelled(name: str, value: float) -> str:
 
 @contextmanager
 def _ranks() -> Iterator[tuple[int, int, int]]:
-    """Yield (rank, ranks, ranks of each node), after joining the other ranks of torchrun, if there are any."""
+    """Yield (rank, number of ranks, number of ranks on this node). Under torchrun, join the other ranks first."""
     import torch
     import torch.distributed as dist
 

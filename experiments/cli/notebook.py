@@ -110,8 +110,8 @@ def sweep(
 
 
 class Sweep(list[ShownRun]):
-    """The runs of a sweep: a list that shows itself as a table, with `rows` for further work. `swept` are the settings
-    that were varied.
+    """The runs of a sweep, as a list that displays itself as a table. `rows` has the values of this table, and `swept`
+    names the settings that were varied.
     """
 
     def __init__(self, runs: Iterable[ShownRun], swept: Sequence[str]):
@@ -120,7 +120,7 @@ class Sweep(list[ShownRun]):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row per run: the settings in which they differ, status and main figures, in SI units.
+        """One row per run: the settings in which the runs differ, status and main figures, in SI units.
 
         A sweep over workers adds `step_seconds`, `speed_up` and `efficiency`, relative to the fewest workers.
         """
@@ -178,7 +178,9 @@ class Page:
 
 
 def run_label(e: Experiment, swept: Sequence[str] = ()) -> str:
-    """Return the label of a run in pictures, built from the settings that were varied: "EASGD", "workers 8"."""
+    """Return the label of a run in pictures, built from the settings that were varied: for example, "EASGD" or "workers
+    8".
+    """
     values = {**e.model_dump(mode="json"), **e.coding, **e.settings, **e.data}
     words = [f"{name.replace('_', ' ')} {values[name]}" for name in swept if name != "algorithm" and name in values]
     return ", ".join(([naming.method(e)] if "algorithm" in swept or not words else []) + words)

@@ -42,8 +42,8 @@ FLAGS = ("--json", "--quiet", "--submit", "--help")
 
 
 class FiniteRange(click.FloatRange):
-    """A click type: finite numbers within bounds. NaN, which click itself accepts, and infinity are refused as if they
-    were text.
+    """A click type for finite numbers within bounds. NaN, which click itself accepts, and infinity are refused in the
+    same way as text that is not a number.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -60,7 +60,8 @@ class SectionOption(click.Option):
 
 
 class KnobOption(SectionOption):
-    """The option of a knob: `--n-push` for the knob `n_push` of `kind`. Values stay text until the knobs validate them.
+    """The command-line option of a knob, such as `--n-push` for the knob `n_push` of `kind`. Values stay text until the
+    knobs validate them.
 
     `begins` is the default, if it differs from the knob's own. The click parameter is called "knob n_push", so that a
     knob may have the same name as another option.
@@ -142,7 +143,10 @@ class ExperimentCommand(SectionedCommand):
         return ctx.args
 
     def _refuse_extra(self, ctx: click.Context, name: str, extra: Sequence[str]) -> None:
-        """Raise a usage error for the arguments `extra` after the name: further algorithms, or a mistake."""
+        """Raise a usage error about the `extra` arguments that follow the name.
+
+        If all of them are algorithms, the error says how to give several; otherwise it only lists them as unexpected.
+        """
         if not {*extra} <= {*algorithms.names()}:
             ctx.fail(f"Got unexpected extra argument{'s' * (len(extra) > 1)}: {' '.join(extra)}.")
         several = ",".join([name, *extra])
@@ -190,14 +194,14 @@ class WorkloadCommand(SectionedCommand):
 
 
 def _refuse_blanks(args: Sequence[str]) -> None:
-    """Raise ValueError if there is a space after a comma between values: `--workers 1, 2`."""
+    """Raise ValueError if there is a space after a comma between values, as in `--workers 1, 2`."""
     for before, word in pairwise(args):
         if before.endswith(",") and not word.startswith("-"):
             raise ValueError(f"{before} {word} contains a space; separate values with commas only: {before}{word}.")
 
 
 def _owners(knob: str) -> str:
-    """Return, in words, which modules have a setting of this name, and how to choose them; "" if none has."""
+    """Return a phrase that says which modules have a setting of this name and how to choose them, or "" if none has."""
     kinds = (
         ("", {name: algorithms.find(name).Settings for name in algorithms.names()}),
         (" (--compression)", {name: coding_settings(name) for name in COMPRESSIONS}),
@@ -208,7 +212,7 @@ def _owners(knob: str) -> str:
 
 
 def _default_rate(args: Sequence[str], base: Experiment, algorithm: str, workload: ModuleType) -> dict[str, float]:
-    """Return the default learning rate for the first model and number of workers in the raw arguments."""
+    """Return the default learning rate for the first model and the first number of workers in the raw arguments."""
     short, where = algorithm.split(",")[0].rpartition(".")[2], workload.__name__.rpartition(".")[2]
     data = dict(base.data) if base.workload == where else {}
     if model := _peek(args, "--model"):

@@ -91,7 +91,9 @@ def plan_command(
 
 
 def _layouts(answer: layouts.LayoutAnswer, top: int) -> list[dict]:
-    """Return the best layouts as plain values, with the seconds of each part of a step and the bytes of each kind."""
+    """Return the best layouts as plain values, with the duration of each part of a step in s, and the size of each kind
+    of memory in bytes.
+    """
     found, at = answer.found, answer.found.setup.layout
     coded = {"shard": SHARDS, "recompute": RECOMPUTE}
     listed = []

@@ -37,8 +37,8 @@ def replay_command(name: str, runs: str) -> int:
 
 
 def doubts(folder: Path) -> int:
-    """Print which files of a stored run have changed since it was stored, or that nobody can tell; return 1 if any has,
-    else 0.
+    """Print which files of a stored run have changed since it was stored, or that there is no record to compare with.
+    Return 1 if a file has changed, else 0.
     """
     changed = sealed.altered_files(folder)
     if not changed:

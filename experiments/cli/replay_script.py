@@ -15,8 +15,8 @@ from experiments.runs.script_verdict import difference
 
 
 def replay(folder: Path) -> int:
-    """Run the script of this folder again, print what differs, and return the exit code. Raise ValueError if it is not
-    repeatable.
+    """Run the script of this folder again, print what differs, and return the exit code. Raise ValueError if the run is
+    not repeatable.
     """
     before = store.load_script(folder)
     if not before.experiment.is_repeatable:
@@ -42,7 +42,9 @@ def replay(folder: Path) -> int:
 
 
 def changes(before: ScriptRun, again: ScriptRun) -> Iterator[str]:
-    """Yield what has changed since the run was stored: files that the script reads, libraries, this program."""
+    """Yield sentences on what has changed since the run was stored: files that the script reads, libraries, Python, or
+    Lockstep itself.
+    """
     home = Path(before.experiment.path).resolve().parent
     for name, digest in before.files.items():
         now = hash_file(home / name)

@@ -63,8 +63,8 @@ def run_command(
 
 
 def run_in_pool(experiment: Experiment, address: str, runs: str, as_json: bool, stop: Callable[[], bool]) -> int:
-    """Run `experiment` on the Dask cluster at `address`, unless it is stored, print its summary, and return the exit
-    code.
+    """Run `experiment` on the Dask cluster at `address`, unless its run is already stored. Print the run's summary, and
+    return the exit code.
     """
     from experiments.study.sweep import stored_sweep
 
@@ -77,8 +77,8 @@ def run_in_pool(experiment: Experiment, address: str, runs: str, as_json: bool, 
 
 
 def run_as_rank(experiment: Experiment, rank: str, runs: str, as_json: bool, timeout: float) -> int:
-    """Run `experiment` as one of the ranks of a launcher; on rank 0, store the record and print its summary. Return the
-    exit code.
+    """Run `experiment` as one of the ranks that a launcher started, and return the exit code. Rank 0 stores the record
+    and prints its summary.
 
     Rank 0 reports for all ranks, except for those that cannot reach it.
     """
@@ -156,7 +156,7 @@ def tell(run: Run, folder: Path, as_json: bool) -> None:
 def fit_to_ranks(experiment: Experiment, ranks: int, given: bool) -> Experiment:
     """Return the experiment on a real cluster, with as many workers as fit the number of ranks that a launcher started.
 
-    Raise ValueError if there are too few ranks or, if the number of workers is `given`, if it does not fit them.
+    Raise ValueError if there are too few ranks, or if the number of workers is `given` and does not fit them.
     """
     workers = ranks - experiment.servers
     if workers < 1 or (given and workers != experiment.workers):
@@ -171,5 +171,5 @@ def fit_to_ranks(experiment: Experiment, ranks: int, given: bool) -> Experiment:
 
 
 def on_real_cluster(experiment: Experiment) -> Experiment:
-    """Return the experiment on processes, or on GPUs if it asks for them, instead of on a simulated cluster."""
+    """Return the experiment on a real cluster: on GPUs if it asks for them, otherwise on processes."""
     return experiment if experiment.cluster == "gpus" else experiment.change(cluster="processes")

@@ -54,7 +54,9 @@ def base_experiment(name: str | None, start: str | None, runs: str, given: dict[
 
 
 def at_best(experiments: Sequence[Experiment], runs: str) -> list[Experiment]:
-    """Return the experiments, each at its best learning rate; print these rates and where they come from on stderr."""
+    """Return the experiments, each at its best learning rate. Print these learning rates, and where they come from, on
+    stderr.
+    """
     from experiments.study import rates
 
     best, told = [], set()

@@ -1,4 +1,6 @@
-"""`runs`, `show`, `kept`: list stored runs, newest first; print the summary of one; move runs saved elsewhere."""
+"""`runs`, `show` and `kept`: list the stored runs, newest first; print the summary of a run; move runs that were saved
+elsewhere.
+"""
 
 import json
 from datetime import datetime
@@ -75,7 +77,9 @@ def _script(one: ScriptHeader) -> dict[str, Any]:
 
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row in words, leaving out defaults: seed 0, the simulated cluster, this year, the status "finished"."""
+    """Return a row in words. Defaults are left out: seed 0, the simulated cluster, this year, and the status
+    "finished".
+    """
     what, ended = [], [row["status"]] * (row["status"] != "finished")
     if "algorithm" in row:
         what = [row["algorithm"], units.count_with_noun(row["workers"], "worker"), *ended]

@@ -239,7 +239,9 @@ def _figure(label: str, done: Study) -> str:
 
 
 def _costs(text: str) -> dict[str, Any]:
-    """Return the costs of a plan. B is the sum of I and W, so any one of the three follows from the others."""
+    """Parse the costs of ops into the fields of a plan. B is the sum of I and W, so any one of the three follows from
+    the others.
+    """
     words = text.replace(",", " ").split()
     given = {word[0]: read_costs(word)[word[0]] for word in words if word[:2] in ("F=", "I=", "W=", "B=")}
     if "B" in given:

@@ -138,7 +138,9 @@ def last_loss(run: Run, name: str) -> str:
 
 
 def _rounded(s: dict[str, Any]) -> str:
-    """Return the digest up to rounding, if there is one, with "diverged" for losses that are not finite."""
+    """Return a phrase with the run's digest up to rounding, or "" if it has none. Losses that are not finite are
+    "diverged".
+    """
     numbers = s.get("digest_to_rounding", "").split()
     told = " ".join(one if math.isfinite(float(one)) else DIVERGED for one in numbers)
     return told and f"; mean loss of each quarter, then held out: {told}"
@@ -267,8 +269,8 @@ def _error(row: dict[str, Any], name: str) -> float | None:
 
 
 def cell(row: dict[str, Any], name: str, write: Callable[..., str]) -> str:
-    """Return a value of a row as text with its unit. Over several seeds, add the number of runs if some lack
-    the value.
+    """Return a value of a row as text with its unit. For a figure over several seeds, add the number of runs that have
+    it if some do not.
     """
     value = row[name]
     if name == "seeds":
@@ -290,7 +292,7 @@ def _accuracy(s: dict[str, Any]) -> str:
 
 
 def _traffic(run: Run) -> str:
-    """Return as text the number of messages in a run, and its bytes per step and worker."""
+    """Return text with the number of messages in a run, and the bytes sent per step and worker."""
     s, taken, sent = run.summary, _steps_taken(run), messages(run)
     told = [f"in {count_with_noun(sent, 'message')}"] if sent else []
     return ", ".join([*told, f"{size(s['bytes'] / taken)} per step and worker"] if taken and s["bytes"] else told)
@@ -308,7 +310,7 @@ def _latest(run: Run, quantity: str) -> str:
 
 
 def _memory(run: Run) -> str:
-    """Return, as text, the memory of the fullest rank by kind."""
+    """Return text with the memory of the fullest rank, by kind."""
     held = run.peak_memory()
     fullest = held[held.sum(axis=1).argmax()]
     kinds = [f"{kind} {size(nbytes)}" for kind, nbytes in zip(HELD, fullest.tolist(), strict=True) if nbytes]
@@ -319,7 +321,9 @@ def _memory(run: Run) -> str:
 
 
 def _gathered(run: Run) -> float:
-    """Return the bytes of parameters that the fullest rank holds beyond its own share, while it computes a layer."""
+    """Return the size, in bytes, of the parameters that the fullest rank holds beyond its own share while it computes a
+    layer.
+    """
     own = 0 if run.parameters is None else run.parameters.nbytes / run.experiment.workers
     return own and max(run.peaks()[:, HELD.index("parameters")]) - own
 

@@ -34,7 +34,7 @@ def sparkline(values: np.ndarray, columns: int) -> str:
 
 
 def losses(run: Run, columns: int) -> str:
-    """Return the training loss of a run over its steps, in `columns` characters."""
+    """Return the training loss of a run over its steps as a line of `columns` characters."""
     order = np.argsort(run.losses["step"], kind="stable")
     return sparkline(run.losses["loss"][order].astype(float), columns)
 

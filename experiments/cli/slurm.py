@@ -87,7 +87,9 @@ def _with(options: dict[str, Callable], command: Callable) -> Callable:
 
 
 def batch_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the given options of a batch job, {} for a run here. Raise ValueError if they cannot be obeyed."""
+    """Return the given options of a batch job, or {} if the command runs on this machine. Raise ValueError if they
+    cannot be obeyed.
+    """
     job = {name: given[name] for name in {**OPTIONS, **OF_ARRAYS} if given.get(name) not in (None, False)}
     if job and "to" not in job:
         raise ValueError(f"--{next(iter(job))} only applies to a batch job; add --to slurm, or remove it.")
@@ -141,7 +143,7 @@ def array_script(experiments: Sequence[Experiment], job: dict[str, Any], *more: 
 
 
 def _head(lines: dict[str, Any]) -> dict[str, str]:
-    """Return the beginning of a batch script: what it asks of SLURM, and its environment."""
+    """Return the beginning of a batch script: the resources that it requests from SLURM, and its environment."""
     return {
         "asked": "\n".join(f"#SBATCH --{option}={shlex.quote(str(value))}" for option, value in lines.items()),
         "root": shlex.quote(str(ROOT)),

@@ -106,8 +106,8 @@ def _searchable(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def draw(search: Search, file: Path) -> None:
-    """Write a picture of the held-out loss against all rates of a search whose runs are stored, with a band of one
-    standard deviation over its seeds.
+    """Write a picture of a search whose runs are stored: the held-out loss at each learning rate, with a band of one
+    standard deviation over the seeds.
     """
     from experiments.exports.export import write_file
     from experiments.exports.sweep_plot import sweep_svg
@@ -120,7 +120,7 @@ def draw(search: Search, file: Path) -> None:
 
 
 def rates_table(search: Search, best: int) -> str:
-    """Return a table of the rates tried, with the loss of each seed and the best rate marked."""
+    """Return a table of the learning rates tried, with the loss of each seed and the best rate marked."""
     from experiments.study.rates import rung
 
     rows = [["learning rate", *(f"seed {seed}" for seed in search.seeds)]]
@@ -132,7 +132,7 @@ def rates_table(search: Search, best: int) -> str:
 
 
 def conclusion(search: Search, best: int) -> str:
-    """Return sentences on the best rate, the default, and why some rates were not tried with every seed."""
+    """Return sentences on the best learning rate, the default, and why some rates were not tried with every seed."""
     from experiments.study.rates import rung
 
     default = search.experiment.change(learning_rate=None).settings["learning_rate"]
@@ -145,8 +145,8 @@ def conclusion(search: Search, best: int) -> str:
 
 
 def write_table(names: list[str] | None, wanted: list[str] | None, address: str = "") -> int:
-    """Search for the best rates of these algorithms in these parts of the table (default: all), write the table, and
-    return the exit code.
+    """Search for the best learning rates of these algorithms in these parts of the table (default: all). Write the
+    table, and return the exit code.
     """
     import algorithms
     from algorithms import rates

@@ -94,7 +94,7 @@ def _shown(kind: str, workload: Supervised) -> np.ndarray:
 
 
 def _affordable(workload: Supervised, samples: int, models: int) -> int:
-    """Return how many of the `models` models can answer for `samples` samples without exceeding WORK FLOPs."""
+    """Return for how many of `models` models the outputs of `samples` samples can be computed within WORK FLOPs."""
     population = min(POPULATION, workload.samples) if workload.over_batch else 0
     each = (samples + population) * sum(layer.flops for layer in workload.model.layers)
     return min(models, int(WORK // max(each, 1)))
@@ -130,7 +130,7 @@ def _class(workload: Supervised, value: int | None) -> str:
 
 
 def _number(workload: Supervised, value: float | None) -> str:
-    """Return a standardised number in the table's own unit."""
+    """Convert a standardised number back to the table's own unit."""
     if value is None:
         return ""
     middle, spread = workload.unit

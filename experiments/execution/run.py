@@ -105,8 +105,8 @@ def _clock() -> float:
 
 
 def _admitted(experiment: Experiment, asked: Conditions):
-    """Return the workload of an experiment that can run here. A stop request while it is built raises
-    KeyboardInterrupt.
+    """Return the experiment's workload, after checking that the experiment can run here. A request to stop while the
+    workload is being built raises KeyboardInterrupt.
     """
     with signals.interrupt_at_once():
         workload = check(experiment, asked=asked)
@@ -215,7 +215,8 @@ def warm_up(experiment: Experiment, place: str = "cpu") -> None:
 
 
 def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[Run, list[Model]]:
-    """Return the Run of this outcome of `experiment`, and the evaluated models in the order of the evaluations.
+    """Return (the Run that describes this outcome of `experiment`, the evaluated models in the order of the
+    evaluations).
 
     `began` is the value of `_clock` at its start. Re-raise the ValueError of a rank that refused before any rank had
     trained, or that ran out of memory at any step, because the experiment cannot run with these settings.
@@ -274,7 +275,9 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
 
 
 def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end: float) -> list[Model]:
-    """Return the models to evaluate: the initial one, evenly spaced reported ones, and the final one."""
+    """Return the models to evaluate: the initial one, evenly spaced ones of those that were reported, and the final
+    one.
+    """
     event_logs, d = outcome.event_logs, workload.parameters
     chosen = evaluations.evenly(evaluations.complete(event_logs, over=True), experiment.evaluations)
     reported = [model for index in chosen if (model := evaluations.assemble(event_logs, index, d))]
@@ -399,8 +402,10 @@ def _untrained(models: list[Model], status: str) -> list[str]:
 
 
 def _unlearned(run: Run, guessing: float | None) -> list[str]:
-    """Return a note if a run's final loss is not at least one percent below that of guessing or, if `guessing` is
-    None, below its first.
+    """Return a note if the final held-out loss of a run is no better than guessing.
+
+    It is better if it is at least one percent below `guessing`, the loss of a guess. If `guessing` is None, it is
+    compared with the run's first loss.
     """
     losses = run.evaluations["loss"]
     if run.status != "finished" or len(losses) < 2:

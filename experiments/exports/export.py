@@ -41,8 +41,8 @@ MAX_EVENTS = 1_000_000  # of a Chrome trace; ui.perfetto.dev opens that many
 def export(run: Run, form: str, path: str | Path, root: str | Path | None = None) -> list[Path]:
     """Write `run` in one of the formats in SUFFIXES and return the files. Raise ValueError or OSError if that fails.
 
-    How the run learned is found by a replay, stored in `root` among the runs. The "html" page includes it if the run
-    took at most REPLAYED seconds. Without `root` it is omitted.
+    To find out how the run learned, it is replayed, and the result is stored in `root` among the runs. The "html" page
+    includes it if the run took at most REPLAYED seconds. Without `root` it is omitted.
     """
     path = Path(path)
     if form == "csv":
@@ -111,8 +111,10 @@ def chrome_trace(trace: Trace, servers: int | None = 0, known: Causes | None = N
 
 
 def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> Learning | None:
-    """Return how a run learned: from its record in `root` or, if the run took at most `patience` s, from a replay that
-    is then stored there. Return None without `root`, or if neither is possible.
+    """Return how a run learned, or None without `root` or if this cannot be found out.
+
+    It is read from the record in `root`. If there is none, and the run took at most `patience` s, the run is replayed
+    and the record stored.
     """
     try:
         job = record.spec(run)
@@ -127,8 +129,9 @@ def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> L
 
 
 def learning_page(run: Run, root: str | Path) -> str:
-    """Return a page on how a run learned, from its record in `root` or from a replay that is then stored there. Raise
-    ValueError if the run cannot be replayed.
+    """Return a page on how a run learned. Raise ValueError if the run cannot be replayed.
+
+    It is read from the record in `root`. If there is none, the run is replayed and the record stored.
     """
     job = record.spec(run)
     found = record.load(job.find_result(root) or job.perform(root))

@@ -51,8 +51,10 @@ def events(trace: Trace, servers: int | None, known: Causes | None = None) -> It
 
 
 def message_contents(trace: Trace) -> list[str]:
-    """Return a label for the content of each message: that of its sender's last work, or of the collective it is part
-    of.
+    """Return a label for what each message carries.
+
+    For a message of a collective, it is the label of that collective; for any other, the label of the work that its
+    sender did last.
     """
     m, spans = trace.messages, trace.spans
     order = np.lexsort([spans["start"], spans["rank"]])
@@ -70,7 +72,7 @@ def message_contents(trace: Trace) -> list[str]:
 
 
 def message_steps(trace: Trace) -> list[int]:
-    """Return the step in which each message was sent: that of its sender's span at the time, -1 if there is none."""
+    """Return the step in which each message was sent, or -1 if it was sent before its sender's first span."""
     m, spans = trace.messages, trace.spans
     order = np.lexsort([spans["start"], spans["rank"]])
     at = last(trace.ranks, spans["rank"][order], spans["start"][order], m["src"], m["sent"])

@@ -196,7 +196,7 @@ def _figures(run: Run) -> str:
 
 
 def _again(run: Run) -> str:
-    """Return the section on how to repeat the run and where it was made."""
+    """Return the section that says how to reproduce the run, and in which environment it ran."""
     made = ", ".join(f"{name} {value}" for name, value in run.environment.items() if value)
     digest = run.summary.get("digest")
     same = (

@@ -70,8 +70,9 @@ def _places(outcomes: Sequence[RunOutcome], axes: Sequence[str]) -> list[Place]:
 
 
 def _series(places: Sequence[Place], across: int, other: tuple, number: int, axes: Sequence[str], line: bool) -> Series:
-    """Return a series along axis `across`, of the places whose values on the other axes are `other`; of all places if
-    that is ().
+    """Return the losses along axis `across` as a series.
+
+    It contains the places whose values on the other axes are `other`, or all places if `other` is ().
     """
     some = sorted(
         (p for p in places if not other or _without(p.values, across) == other), key=lambda place: place.values[across]

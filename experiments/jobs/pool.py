@@ -175,7 +175,7 @@ class Pool:
         """Stop `job` and keep what it recorded. If other owners still wait for it, only remove `owner` from its owners.
         Without an `owner`, stop it in any case.
 
-        Return whether it stops, or has ended; False if another owner still waits for it.
+        Return True if it stops or has ended, False if another owner still waits for it.
         """
         with self._lock:
             known = self._jobs.get(job)
@@ -197,8 +197,9 @@ class Pool:
             self._owners[owner] = time.monotonic() + self.lease
 
     def release(self, owner: str) -> None:
-        """Let the lease of `owner`, and of every owner whose name continues it after a slash, end after the grace
-        period, unless it is renewed.
+        """Let the lease of `owner` end after the grace period, unless it is renewed.
+
+        This includes every owner whose name continues it after a slash, such as "ada/study" for "ada".
         """
         with self._lock:
             for name in self._owners:

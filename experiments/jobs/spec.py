@@ -36,7 +36,7 @@ KINDS = {
 NEXT = "experiments.learning.record"
 """The module whose `spec(run)` returns the job to do after a run, since readers look at its result next."""
 RECORDING = "experiments.learning.recording"
-"""The module with `record(experiment, on_progress, stop)`, which returns a run and its Recording or None."""
+"""The module whose function `record(experiment, on_progress, stop)` returns (run, Recording or None)."""
 SOON = 5.0  # s; a run that took longer and was not recorded is not replayed until a reader asks for it
 MANY_THREADS = ("script",)
 """Kinds that run a thread per rank, each of which reserves address space that it never uses."""
@@ -50,7 +50,7 @@ class JobSpec:
     values: dict[str, Any]
 
     def key(self) -> str:
-        """Return the kind and 16 hexadecimal digits, which are equal for equal specs."""
+        """Return the key of this job: its kind and 16 hexadecimal digits. Equal specs have equal keys."""
         text = json.dumps(self.values, sort_keys=True)
         return f"{self.kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 

@@ -1,4 +1,4 @@
-"""Uploads: runs, tables and networks of unknown origin, checked in a separate process and written again.
+"""Uploads: runs, tables and networks of unknown origin, checked in a separate process and stored in our own format.
 
     put, job_spec in the web process: write the bytes to files, unread, and make the job for them
     perform          in the pool, under its limits: unpack, check, and write what was understood, in our own format

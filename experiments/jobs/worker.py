@@ -101,10 +101,10 @@ def telling(report: StatusWriter) -> contextlib.AbstractContextManager:
 
 @contextlib.contextmanager
 def within_bound(spec: dict[str, Any]) -> Iterator[None]:
-    """Mark results that are stored in this context as cached, if the size or age of cached results is bounded; make
-    room for them first. Raise ValueError if there is no room left.
+    """Return a context in which stored results are marked as cached, if the size or age of cached results is bounded.
 
-    Measurements of this machine's hardware are never removed: other results depend on them.
+    Room for them is made first. Raise ValueError if that is impossible. Measurements of this machine's hardware are
+    never removed: other results depend on them.
     """
     from experiments.runs import cached, sealed
 

@@ -41,7 +41,7 @@ class Boundary(NamedTuple):
 
 @dataclass(frozen=True)
 class Learning:
-    """The path of a run on a plane, and the boundaries of its models if they classify.
+    """The path of a run on a plane and, if its models classify, their decision boundaries.
 
     points      (n, 2) coordinates on the plane
     who         (r,) the rank of each row, or `ranks` for the model that would be shipped; sorted by seconds

@@ -108,7 +108,9 @@ Row = tuple[int, float, int]  # rank, or the number of ranks for the model; seco
 
 
 def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Row]:
-    """Return the rows of the workers' models and, unless several ranks report replicas, of the shipped model."""
+    """Return the path's rows for the workers' models and, unless several ranks report replicas, for the shipped
+    model.
+    """
     training = {one.rank for one in trajectory.sightings if one.what == GRADIENT}
     rows = [
         (one.rank, one.seconds, one.place)
@@ -125,8 +127,8 @@ def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Ro
 
 
 def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[list[Row], np.ndarray]:
-    """Return the rows and points of the shipped model, each point the mean of the replicas that several ranks report;
-    empty unless several ranks report replicas.
+    """Return the path's rows for the shipped model, and its points, each the mean of the replicas that ranks report.
+    Both are empty unless several ranks report replicas.
 
     The indices of these points follow those of `points`. A rank that was lost, and so returned nothing, counts in the
     mean until its last report.

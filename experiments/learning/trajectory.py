@@ -57,8 +57,8 @@ class Trajectory:
         self._bytes = 0
 
     def see(self, rank: int, seconds: float, what: int, w: np.ndarray) -> None:
-        """Record the model `w`, (d,), if it is finite, keeping one in `every` of each rank and kind. Above `limit`
-        bytes, thin what is recorded.
+        """Record the model `w`, (d,), if it is finite and its turn: one in `every` of each rank and kind is kept. Above
+        `limit` bytes, thin out what is recorded.
         """
         number = self._seen[rank, what]
         self._seen[rank, what] += 1
@@ -149,7 +149,9 @@ class Arrow(NamedTuple):
 
 
 def arrows(trajectory: Trajectory, servers: int) -> Iterator[Arrow]:
-    """Yield the stale updates of servers that report every version of a whole model, except of dropped versions."""
+    """Yield the stale updates of servers that report every version of a whole model. Updates from or to dropped
+    versions are left out.
+    """
     versions: dict[tuple[int, int], int] = {
         (one.rank, one.number + 1): one.place for one in trajectory.sightings if one.what == REPORT
     }

@@ -100,8 +100,9 @@ def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]], float, flo
 
 
 def _kernels(comm) -> tuple[list[Row], float]:
-    """Return the time of each kernel, with its data evicted from the cache by all other kernels, as in a step; and the
-    spread of the rounds of large kernels.
+    """Return the time of each kernel, and the spread of the rounds of large kernels.
+
+    The kernels are called in turn, so that each finds its data evicted from the cache by the others, as in a step.
     """
     from experiments.measure.kernel_cases import KERNEL_CASES
 

@@ -31,7 +31,9 @@ ROWS = 16  # sparse rows of one call
 
 @dataclass(frozen=True)
 class KernelCase:
-    """A kernel's arguments and its torch equivalent, which writes to its tensors as the kernel does or returns them."""
+    """A kernel's arguments and its torch equivalent, which either writes its results to its tensors, as the kernel
+    does, or returns them.
+    """
 
     arguments: Callable[[np.random.Generator, int], tuple]
     peer: Callable | str | None = None
@@ -52,7 +54,7 @@ def tables(count: int, *scalars: Any) -> Callable:
 
 
 def samples(n: int, each: int = WIDTH) -> int:
-    """Return the number of samples of `each` numbers that make up n."""
+    """Return how many samples of `each` numbers contain about n numbers together."""
     return max(1, n // each)
 
 
@@ -143,7 +145,9 @@ def low_rank(rng, n):
 
 
 def rows(rng, n):
-    """Return (w, rows, target, indptr, index, values, penalty) with n coordinates."""
+    """Return the arguments of a kernel on sparse rows with n coordinates: w, rows, target, indptr, index, values,
+    penalty.
+    """
     held = min(NONZEROS, n)
     index = np.concatenate([rng.permutation(n)[:held] for _ in range(ROWS)]).astype(np.int32)
     target = np.where(rng.random(ROWS) < 0.5, -1, 1).astype(np.float32)

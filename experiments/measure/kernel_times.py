@@ -126,7 +126,7 @@ def names() -> list[str]:
 
 
 def check_kernels(wanted: Sequence[str]) -> Sequence[str]:
-    """Return `wanted`. Raise ValueError if one of the names is not a kernel's."""
+    """Return `wanted`. Raise ValueError if one of these names is not the name of a kernel."""
     for name in wanted:
         if name not in names():
             close = difflib.get_close_matches(name, names(), n=1)

@@ -243,7 +243,7 @@ def _source(code: CodeType) -> tuple[int, str]:
 
 
 def ranges(cells: Iterable[int], most: int = 4) -> str:
-    """Return cells as text with ranges: "0…31", "0, 64, 128, 192, …".
+    """Return cells as text with ranges, such as "0…31" or "0, 64, 128, 192, …".
 
     >>> ranges([3, 1, 2, 7])
     '1…3, 7'

@@ -83,8 +83,10 @@ def agreement(a: Run, b: Run) -> Agreement | None:
 
 
 def is_expected(a: Experiment, b: Experiment) -> bool:
-    """Return True if a reader may expect the two to be the same training: they have the same algorithm, or one of their
-    algorithms claims to become the other with these settings.
+    """Return True if a reader may expect two runs of these experiments to be the same training.
+
+    That is the case if they have the same algorithm, or if one algorithm is declared to be equivalent to the other with
+    these settings.
     """
     return a.algorithm == b.algorithm or _claims(a, b) or _claims(b, a)
 
@@ -125,7 +127,9 @@ def _both_ended(a: Run, b: Run) -> bool:
 
 
 def _by_sample(a: Run, b: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sample counts that both runs reach, and the differences of their mean losses between these counts."""
+    """Return the sample counts that both runs reach, and the differences of the runs' mean losses between these
+    counts.
+    """
     (n, x), (m, y) = _rows(a), _rows(b)
     samples, i, j = np.intersect1d(n.cumsum(), m.cumsum(), assume_unique=True, return_indices=True)
     if not len(samples):

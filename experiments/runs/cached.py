@@ -25,13 +25,15 @@ LOOKED, FULL = ".looked", ".full"  # files whose dates record the last scan, and
 
 
 def bound() -> float:
-    """Return how many bytes results may take; infinity if unset. Raise ValueError if the setting is not a number."""
+    """Return how many bytes the results may take, or infinity if there is no limit. Raise ValueError if the setting is
+    not a number.
+    """
     return _number(VARIABLE, "bytes, for example 20e9")
 
 
 def lifetime() -> float:
-    """Return for how many seconds an unused result stays; infinity if unset. Raise ValueError if the setting is not a
-    number.
+    """Return for how many seconds an unused result is kept, or infinity if there is no limit. Raise ValueError if the
+    setting is not a number.
     """
     return DAY * _number(AGE, "days, for example 90")
 

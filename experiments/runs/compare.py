@@ -73,6 +73,8 @@ def _chosen(e: Experiment) -> dict[str, Any]:
 
 
 def _statuses(runs: Sequence[Run | RunOutcome]) -> str:
-    """Return the common status of the runs, or how many have each status: "4 finished, 1 diverged"."""
+    """Return the status that all runs have in common, or else how many runs have each status, such as "4 finished, 1
+    diverged".
+    """
     counts = Counter(run.status for run in runs)
     return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {status}" for status, n in counts.items())

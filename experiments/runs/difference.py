@@ -78,7 +78,9 @@ def tolerance(run: Run) -> float:
 
 
 def other_arithmetic(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Return how the arithmetic of two environments differs: "other BLAS kernels: Haswell then, Nehalem here"."""
+    """Return phrases on how the arithmetic of two environments differs, such as "other BLAS kernels: Haswell then,
+    Nehalem here".
+    """
     told = []
     for name, called in ARITHMETIC.items():
         old, new = str(before.get(name) or ""), str(now.get(name) or "")
@@ -108,7 +110,7 @@ def _tables(run: Run) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _unequal(a: np.ndarray, b: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return the rows in which two columns differ: in any bit or, with a `tolerance`, by more than that share (see
+    """Return the rows in which two columns differ: in any bit or, with a `tolerance`, by a larger share than that (see
     `_apart`).
     """
     size = a.dtype.itemsize

@@ -15,7 +15,9 @@ def workers(e: Experiment) -> set[int]:
 
 
 def trained_on(run: Run) -> list[str]:
-    """Return a note that other workers continued without the lost ranks; no note if none took a step afterwards."""
+    """Return a note that other workers continued without the lost ranks, or no note if none of them took another
+    step.
+    """
     lost, losses = run.trace.lost_ranks(), run.losses
     if run.status != "finished" or not lost:
         return []
@@ -37,8 +39,8 @@ def explain_stop(run: Run) -> str:
 
 
 def steps_taken(run: Run) -> str:
-    """Return the number of steps the run took, as text: "200 steps", or "17 of 200 steps" if it ended before its budget
-    of steps.
+    """Return the number of steps the run took as text, such as "200 steps". If it ended early, this includes the budget
+    of steps: "17 of 200 steps".
     """
     planned, taken = run.experiment.steps, run.summary["steps"]
     if planned and run.status != "finished" and taken < planned:
@@ -47,12 +49,16 @@ def steps_taken(run: Run) -> str:
 
 
 def explain_error(run: Run) -> str:
-    """Return a run's error with roles instead of ranks; if the run was stopped, a sentence on when it was stopped."""
+    """Return a run's error, with ranks named by their roles. If the run was stopped, return a sentence on when that
+    was.
+    """
     return explain_stop(run) or naming.readable(run.experiment, run.error)
 
 
 def explain_planned_loss(run: Run) -> str:
-    """Return a sentence on why the run ended, if the cause was a crash that its experiment plans; otherwise ""."""
+    """Return a sentence on why the run ended, if the cause is a crash that was planned in its experiment; otherwise
+    "".
+    """
     e, plan = run.experiment, run.experiment.crash.by_rank
     lost = run.trace.lost_ranks()
     if run.status != "failed" or not run.fatal_loss or not {run.fatal_loss[0], *lost} <= lost.keys() & plan.keys():

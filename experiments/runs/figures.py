@@ -61,7 +61,7 @@ def choose_figures(names: Sequence[str], experiment: Experiment) -> list[str]:
 
 
 def headline_label(name: str, experiment: Experiment) -> str:
-    """Return the label of a figure above a run's charts: "Held-out loss", "Virtual time"."""
+    """Return the label of a figure above a run's charts, such as "Held-out loss" or "Virtual time"."""
     virtual = name == "seconds" and experiment.cluster == "simulated"
     return capital("virtual time" if virtual else FIGURES[name].label)
 
@@ -121,8 +121,8 @@ QUANTITIES = {
 
 
 def measured_name(quantity: str) -> str:
-    """Return the title of a quantity's picture, with the unit unless it is in the name: "conflicts, share of
-    writes".
+    """Return the title of a quantity's picture, such as "conflicts, share of writes". The unit is left out if it is
+    part of the name.
     """
     known = QUANTITIES.get(quantity)
     return f"{quantity}, {known.unit}" if known and known.unit not in quantity.split() else quantity
@@ -134,7 +134,9 @@ def measured_meaning(quantity: str) -> str:
 
 
 def measured_text(quantity: str, value: float) -> str:
-    """Return a value of a quantity as text; shares and counts have units: "75 % of writes", "3,265 coordinates"."""
+    """Return a value of a quantity as text. Shares and counts have units, as in "75 % of writes" and "3,265
+    coordinates".
+    """
     unit = QUANTITIES[quantity].unit if quantity in QUANTITIES else ""
     if unit.startswith("share"):
         return percent(value) + unit.removeprefix("share")
@@ -157,18 +159,20 @@ def messages(run: Run) -> int | None:
 
 
 def final_figure(status: str, summary: Mapping[str, Any], name: str) -> Any:
-    """Return a figure of a run with this status; None for the final losses of a diverged run."""
+    """Return a figure of a run that has this status, or None if the run diverged and the figure is a final loss."""
     return None if status == DIVERGED and name in LAST else summary.get(name)
 
 
 def figure_text(name: str, value: float | None, error: float | None = None) -> str:
-    """Return a figure of a summary with its unit and, if it has one, its error; a dash if it does not exist."""
+    """Return a figure of a summary as text, with its unit and its error, if it has one. Return a dash if it has no
+    value.
+    """
     return "–" if value is None else SAY[FIGURES[name].unit](value, error)
 
 
 def run_figure_text(run: Run, name: str) -> str:
-    """Return a figure of a run as text: an accuracy has its standard error, and a diverged run's final loss is
-    a word.
+    """Return a figure of a run as text. An accuracy has its standard error. The final loss of a diverged run is
+    "diverged".
     """
     if run.status == DIVERGED and name in LAST:
         return DIVERGED

@@ -51,7 +51,7 @@ def totals(predicted: Trace, measured: Trace) -> list[Total]:
 
 
 def parting(predicted: Trace, measured: Trace) -> Parting | None:
-    """Return where the runs first differ by more than APART, or None if they agree in all steps that both took."""
+    """Return where the runs first differ by more than APART, or None if they agree in all steps that both runs took."""
     steps = min(_steps(predicted), _steps(measured))
     p, m = _seconds(predicted, steps), _seconds(measured, steps)
     gap, longer = np.abs(m - p), np.maximum(p, m)

@@ -26,8 +26,8 @@ class Scaling(NamedTuple):
 
 
 def samples_or_target(run: Run | RunOutcome) -> float | None:
-    """Return the speed of a run: samples per second or, with a target loss, 1 / (seconds to reach it); None if it was
-    not reached.
+    """Return the speed of a run in samples per second. With a target loss, return 1 / (seconds to reach it), or None if
+    it was not reached.
     """
     target = run.experiment.target_loss
     if target is None:
@@ -40,7 +40,8 @@ def scaling(
     axes: Sequence[str],
     rate: Callable[[Any], float | None] = samples_or_target,
 ) -> list[Scaling] | None:
-    """Return the figures of each group of runs that differ only in their seed; None unless `axes` has workers.
+    """Return the scaling figures of each group of runs that differ only in their seed, or None unless `axes` has
+    workers.
 
     `axes` are the settings that were varied. Runs are compared with the one with the fewest workers among those with
     the same values of the other settings. The speed-up is a ratio of `rate(run)`, the mean over seeds.

@@ -68,7 +68,7 @@ def _difference(one: FirstDifference) -> str:
 
 
 def _share(relative: float) -> str:
-    """Return a relative difference in words: "40 %", or "2e-07 of their size"."""
+    """Return a relative difference in words, such as "40 %" or "2e-07 of their size"."""
     return units.percent(relative) if relative >= LEAST_PERCENT else f"{relative:.0e} of their size"
 
 

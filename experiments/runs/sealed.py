@@ -30,7 +30,7 @@ _cached = False  # whether this process seals such results
 
 @contextlib.contextmanager
 def as_cached() -> Iterator[None]:
-    """Within this context, mark what this process seals as results that nobody has kept."""
+    """Return a context in which results that this process seals are marked as results that nobody has kept."""
     global _cached
     _cached = True
     try:

@@ -17,9 +17,9 @@ SHOWN = 8  # characters of a run's name
 
 
 def cost(run: ScriptRun, folder: Path) -> str:
-    """Return a sentence on what the slow ranks of the run stored in `folder` cost.
+    """Return a sentence on how much time the slow ranks of the run stored in `folder` cost.
 
-    "" if it has none, or if the run without them is not stored.
+    Return "" if the run has no slow ranks, or if the same run without them is not stored.
     """
     who, even = _without(run, folder)
     return _compared(run, who, even) if even else ""
@@ -32,7 +32,9 @@ def _compared(run: ScriptRun, who: str, even: Path) -> str:
 
 
 def cost_or_advice(run: ScriptRun, folder: Path) -> str:
-    """Return the sentence of `cost` or, if that is "", one on how to find the cost; "" without slow ranks."""
+    """Return the sentence of `cost` or, if that is "", a sentence on how to find the cost. Return "" without slow
+    ranks.
+    """
     who, even = _without(run, folder)
     if even:
         return _compared(run, who, even)
@@ -43,7 +45,10 @@ def cost_or_advice(run: ScriptRun, folder: Path) -> str:
 
 
 def _without(run: ScriptRun, folder: Path) -> tuple[str, Path | None]:
-    """Return the slow ranks in words, and the stored run without them; ("", None) if there is nothing to compare."""
+    """Return the slow ranks in words, and the folder of the stored run without them, or None if there is no such run.
+
+    Return ("", None) if there is nothing to compare.
+    """
     experiment = run.experiment
     slow = {rank: factor for rank, factor in experiment.slow_ranks.items() if factor > 1}
     _, seconds = duration(run.summary)

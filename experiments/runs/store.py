@@ -183,7 +183,7 @@ def recent(root: str | Path) -> list[Path]:
 
 
 def find_stored_run(one: Experiment | ScriptExperiment, code: str, root: str | Path) -> Path | None:
-    """Return the folder in which this run is stored, finished and complete; None if it is not stored, or is not
+    """Return the folder in which this run is stored, finished and complete. Return None if it is not stored or not
     repeatable.
     """
     if not one.is_repeatable:

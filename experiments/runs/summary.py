@@ -80,7 +80,8 @@ def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, 
 
 
 def digest(run: Run) -> str:
-    """Return a digest of the run, 16 hexadecimal digits: equal if two runs are bitwise identical and equally fast.
+    """Return a digest of the run, 16 hexadecimal digits, which are equal if two runs are bitwise identical and equally
+    fast.
 
     It covers losses and evaluations with their times on the run's clock, so a faster network changes it. The hash of
     the final model alone is `weights` in the summary.
@@ -90,8 +91,8 @@ def digest(run: Run) -> str:
 
 
 def digest_to_rounding(run: Run) -> str:
-    """Return the mean training loss of each quarter of the run and the last held-out loss, each to four significant
-    digits.
+    """Return text with the mean training loss of each quarter of the run and the last held-out loss, each to four
+    significant digits.
 
     Compare these by eye, since a hash of rounded numbers would be brittle: rounding changes the last digit by one, or
     by more where training amplifies it.
@@ -181,10 +182,10 @@ def commit() -> str:
 
 
 def _uncompressed(run: Run, steps: int, per_epoch: int | None) -> float:
-    """Return the bytes that the same steps would send without compression, as the algorithm declares; 0 if nothing is
-    compressed.
+    """Return the number of bytes that the same steps would send without compression, or 0 if nothing is compressed.
 
-    Also 0 if there is no price, or if the price depends on the length of an epoch and `per_epoch` is None.
+    The algorithm declares this number. It is also 0 if the algorithm has no price, or if the price depends on the
+    length of an epoch and `per_epoch` is None.
     """
     e = run.experiment
     if e.compression == "none" or run.status != "finished" or run.parameters is None:

@@ -117,7 +117,7 @@ def _spread(samples: table_samples.LearnedRows) -> tuple[tuple[str, float], ...]
 
 
 def _predicts(table: Table, label: str, because: str, samples: table_samples.LearnedRows) -> str:
-    """Return a phrase that says which column is predicted and why, and whether as a class or as a number."""
+    """Return a phrase that says which column is predicted, why, and whether as a class or as a number."""
     chosen = f", {because}" if because else ""
     if samples.classes:
         what = f"one of {len(samples.classes)} classes"

@@ -33,9 +33,9 @@ class Entry:
     family: str
     module_name: str
     title: str
-    """The usual name, as written within a sentence: "Synchronous SGD", "handwritten digits"."""
+    """The usual name, as written within a sentence, such as "Synchronous SGD" or "handwritten digits"."""
     also: str = ""
-    """Other names by which people look for it: "DDP", or "zero bubble, pipeline"."""
+    """Other names under which people look for it, such as "DDP" or "zero bubble, pipeline"."""
 
     @property
     def module(self) -> ModuleType:
@@ -51,7 +51,7 @@ class Entry:
 
     @property
     def path(self) -> str:
-        """Path of the file, from the root of the repository: "algorithms/averaging/easgd.py"."""
+        """The path of the file from the root of the repository, such as "algorithms/averaging/easgd.py"."""
         return f"{self.module_name.replace('.', '/')}.py"
 
     @property
@@ -61,7 +61,9 @@ class Entry:
 
 
 def title_of(path: str) -> str:
-    """Return the title in the first sentence of a file: "Adam", "Dense backward, input half", "Row maximum"."""
+    """Return the title in the first sentence of a file, such as "Adam", "Dense backward, input half" or "Row
+    maximum".
+    """
     with (ROOT / path).open(encoding="utf-8") as file:
         sentence = file.readline().strip().removeprefix('"""').rstrip('."')
     title, explained, _ = sentence.partition(":")
@@ -107,7 +109,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 
 def choice_label(entries: Mapping[str, Entry], name: str) -> str:
-    """Return an entry's label in a list of choices, with all its names: "Overlapped all-reduce · overlap, DDP"."""
+    """Return an entry's label in a list of choices, with all its names, such as "Overlapped all-reduce · overlap,
+    DDP".
+    """
     entry = entries[name]
     return f"{capital(entry.title)} · {name}" + f", {entry.also}" * bool(entry.also)
 

@@ -206,7 +206,7 @@ class Experiment(Knobs):
     @classmethod
     def _begun(cls, values: Any) -> Any:
         """Return the values, with the defaults of the algorithm and of a real cluster where these differ from the
-        general ones. In older experiments, recompute_activations was a switch.
+        general ones. Experiments of older versions, where recompute_activations was a switch, are converted.
         """
         if not isinstance(values, dict):
             return values
@@ -346,7 +346,9 @@ class Experiment(Knobs):
 
     @property
     def numbers(self) -> float:
-        """The approximate count of numbers in its data, before they are loaded (see `workloads.workload.DataKnobs`)."""
+        """The approximate number of values in the training data, known before the data is loaded (see
+        `workloads.workload.DataKnobs`).
+        """
         return workloads.find(self.workload).Settings(**self.data).numbers
 
     @property
@@ -600,7 +602,7 @@ def _names(algorithm: str, compression: str, workload: str) -> set[str]:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as written in links and command lines: 1e8, not 100000000.0."""
+    """Return a value as it is written in links and command lines, such as 1e8 for 100000000.0."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
@@ -611,7 +613,9 @@ def format_value(value: Any) -> str:
 
 
 def _read(kind: type[Knobs], name: str, value: Any) -> Any:
-    """Return `value` ready for validation: text is split at commas for a list; "" is None if that is allowed."""
+    """Return `value` ready for validation: text for a list is split at commas, and "" becomes None if None is
+    allowed.
+    """
     if not isinstance(value, str):
         return value
     annotation = kind.model_fields[name].annotation

@@ -47,7 +47,7 @@ class FaultSetting:
 
 
 class SlowRanks(FaultSetting):
-    """Ranks that compute slower or faster than usual, each with the factor by which its times are multiplied:
+    """Ranks that compute slower or faster than usual, each with the factor by which its times are multiplied. Text:
     "2:3,5:1.5".
     """
 
@@ -55,13 +55,15 @@ class SlowRanks(FaultSetting):
 
 
 class PausedRanks(FaultSetting):
-    """Ranks that pause, with their spans (from, to) in s: "1:0.5-0.8"."""
+    """Ranks that pause, each with its pauses (from, to) in s. Text: "1:0.5-0.8"."""
 
     name, parse, spell = "pause", staticmethod(parse_pause), staticmethod(spell_pause)
 
 
 class LostRanks(FaultSetting):
-    """Ranks that are lost, with the times of loss and return (in s, inf for never): "3:0.4" or "3:0.4-0.6"."""
+    """Ranks that are lost, each with the times of its loss and return (in s, inf for never). Text: "3:0.4" or
+    "3:0.4-0.6".
+    """
 
     name, parse, spell = "crash", staticmethod(parse_crash), staticmethod(spell_crash)
 

@@ -171,7 +171,9 @@ class ScriptExperiment:
         return shlex.join([*words, *(["--", *self.arguments] if self.arguments else [])])
 
     def key(self) -> str:
-        """Return 16 hexadecimal digits, which are equal if script, file name, arguments and machines are equal."""
+        """Return 16 hexadecimal digits that identify this experiment. They are equal if script, file name, arguments
+        and machines are equal.
+        """
         text = json.dumps({**asdict(self), "path": self.name})
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

@@ -195,7 +195,7 @@ def read_config(text: str, name: str) -> LanguageModel:
 
 
 def read_batch(text: str, sequence: int) -> int:
-    """Return the number of sequences in "512" or "4M-tokens". Raise ValueError for anything else.
+    """Parse a batch size such as "512" or "4M-tokens" into a number of sequences. Raise ValueError for anything else.
 
     k and M are powers of 1000; for tokens, they are powers of 1024 if only these divide evenly into sequences.
     """
@@ -215,7 +215,9 @@ def read_batch(text: str, sequence: int) -> int:
 
 
 def read_network(text: str) -> float:
-    """Return the bytes per second of a network port given as "400G" (Gbit/s). Raise ValueError for anything else."""
+    """Parse the speed of a network port such as "400G" (Gbit/s) into bytes per second. Raise ValueError for anything
+    else.
+    """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:G|Gbit/s|GbE|Gb/s)?\s*", text, re.IGNORECASE)
     if not found or float(found[1]) <= 0:
         raise ValueError(f"network is {text[:40]!r}; write the Gbit/s of each GPU's port, for example 400G.")
@@ -306,7 +308,7 @@ def rows(answer: LayoutAnswer, top: int = TOP) -> list[dict[str, str]]:
 
 
 def layout_text(found: Found, i: int) -> str:
-    """Return a layout in words: "data 4 x tensor 4 x pipeline 4 (10 stages on each): micro-batches of 1"."""
+    """Return a layout in words, such as "data 4 x tensor 4 x pipeline 4 (10 stages on each): micro-batches of 1"."""
     at = {field.name: np.asarray(getattr(found.setup.layout, field.name))[i].item() for field in fields(Layout)}
     schedule = " (zero bubble)" if at["defers"] else f" ({at['pieces']} stages on each)" * (at["pieces"] > 1)
     ways = [
@@ -348,12 +350,14 @@ def memory_parts(found: Found, i: int = 0) -> list[dict[str, str]]:
 
 
 def parts_of(time: StepTime, i: int) -> dict[str, float]:
-    """Return the seconds of each part of a step."""
+    """Return the duration of each part of a step in s."""
     return {name: float(np.asarray(getattr(time, name))[i]) for name in PARTS}
 
 
 def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | None = None) -> list[str]:
-    """Return sentences on the best layout: how many come close, its error, the next best, and the cost of `tokens`."""
+    """Return sentences on the best layout: how many others come close, how far predictions are off, the next best, and
+    what it costs to train on `tokens`.
+    """
     found, told = answer.found, list(answer.notes)
     if not len(found):
         return [*told, _too_large(answer)]
@@ -386,7 +390,7 @@ def remarks(answer: LayoutAnswer, tokens: float | None = None, price: float | No
 
 
 def tokens_text(count: float) -> str:
-    """Return a number of tokens: "4.19 million tokens"."""
+    """Return a number of tokens as text, such as "4.19 million tokens"."""
     return f"{units.in_millions(count)} token{'s' * (count != 1)}"
 
 

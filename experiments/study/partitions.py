@@ -74,7 +74,7 @@ def profile_model(experiment: Experiment, passes: Iterable | None) -> Profile:
 
 
 def read_profile(path: str) -> Profile:
-    """Return the profile in a file. Raise ValueError if it is not a profile, or not one that can be partitioned."""
+    """Return the profile in a file. Raise ValueError if the file contains none, or one that cannot be partitioned."""
     try:
         profile = load(path)
     except OSError as error:
@@ -116,8 +116,8 @@ def stage_times(profile: Profile, plan: Partition) -> list[tuple[float, float]]:
 
 
 def stage_costs(profile: Profile, plan: Partition, study: Study) -> str:
-    """Return the costs of a plan's stages for the schedule of `study`, in the format of its plan: "0F=1.2 0B=2.3
-    1F=0.9".
+    """Return the costs of a plan's stages for the schedule of `study`, as text in the format of its plan, such as
+    "0F=1.2 0B=2.3 1F=0.9".
 
     They are scaled so that all forwards together take as long as in the plan of `study`; I and W are each half a
     backward. Raise ValueError if the text would be too long, or no forward takes any time.
@@ -141,8 +141,8 @@ def stage_costs(profile: Profile, plan: Partition, study: Study) -> str:
 
 
 def read_levels(workers: str, bandwidth: str) -> Levels:
-    """Return a machine's levels, given as "2,3" and "NVLink,10GbE". Raise ValueError if these are invalid or do not
-    match.
+    """Parse a machine's levels from texts such as "2,3" and "NVLink,10GbE". Raise ValueError if they are invalid or do
+    not match.
     """
     counts, rates = read_counts("workers", workers), [_read_rate(text) for text in bandwidth.split(",")]
     if len(counts) != len(rates):
@@ -154,9 +154,7 @@ def read_levels(workers: str, bandwidth: str) -> Levels:
 
 
 def read_counts(name: str, text: str) -> list[int]:
-    """Return the whole numbers in a text such as "2,3". Raise ValueError, naming `name`, if the text is
-    anything else.
-    """
+    """Parse whole numbers in a text such as "2,3". Raise ValueError, naming `name`, if the text is anything else."""
     if not re.fullmatch(r"\d{1,6}(,\d{1,6})*", text):
         raise ValueError(f"{name} is {text[:60]!r}; write whole numbers separated by commas, for example 4 or 2,3.")
     return [int(number) for number in text.split(",")]

@@ -1,4 +1,4 @@
-"""Search for the learning rates in `algorithms/rates.toml`: those of each algorithm on each workload and model.
+"""Search for the learning rates in `algorithms/rates.toml`, one for each algorithm on each workload and model.
 
 If two algorithms take the same steps at the rate where searches begin, they are the same computation with different
 communication and share one line: GPipe, DAPPLE and zero bubble need only one search.
@@ -77,7 +77,7 @@ def _processes(jobs: int) -> Iterator[Callable[[Callable, Iterable], Iterator]]:
 
 
 def in_words(found: Rate) -> str:
-    """Return a line of the table as a phrase: "best rate 0.5, with a held-out loss of 0.112; ..."."""
+    """Return a line of the table as a phrase, such as "best rate 0.5, with a held-out loss of 0.112; ..."."""
     best = f"best rate {found.best:g}, with a held-out loss of {found.loss:g}"
     return f"{best}; default {found.rate:g}, with more than {FEW} workers {found.many:g}"
 
@@ -117,8 +117,8 @@ def experiment_of(name: str, workload: str, model: str, workers: int = FEW) -> E
 
 
 def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
-    """Return the table's line for an experiment at its defaults: rates for its number of workers, for fewer, and for
-    more.
+    """Return the table's line for an experiment at its defaults: learning rates for its number of workers, for fewer,
+    and for more.
     """
     search = Search(experiment, seeds)
     best = search.best(START)
@@ -170,10 +170,10 @@ def with_workers(experiment: Experiment, numbers: Iterable[int]) -> list[Experim
 def largest_rate(
     experiments: Sequence[Experiment], rate: float, parts: Sequence[int], enough: float, seeds: Sequence[int]
 ) -> tuple[float, float]:
-    """Return the largest of `rate` / `parts` with which every experiment and seed ends at a loss of at most `enough`,
-    and 0.
+    """Return (largest suitable learning rate, 0).
 
-    If there is no such rate, return the largest one whose worst final loss is within a tenth of the lowest, and that
+    A rate is one of `rate` / `parts`. It is suitable if the runs of all experiments and seeds end at a loss of at most
+    `enough`. If no rate is, return the largest one whose worst final loss is within a tenth of the lowest, and that
     loss. If there are no experiments, return `rate` and 0.
     """
     if not experiments:
@@ -188,12 +188,14 @@ def largest_rate(
 
 
 def worst(experiments: Sequence[Experiment], rate: float, seeds: Sequence[int]) -> float:
-    """Return the highest final held-out loss with this rate, over experiments and seeds."""
+    """Return the highest final held-out loss over experiments and seeds at this learning rate."""
     return max(end(one.change(learning_rate=rate, seed=seed)) for one in experiments for seed in seeds)
 
 
 def add_notes(lines: dict[str, Rate], workload: Workload) -> dict[str, Rate]:
-    """Return the lines with a note on those whose loss stays far above the lowest even at their best rate."""
+    """Return the lines, with a note added to each whose loss stays far above the lowest one even at its best learning
+    rate.
+    """
     start, lowest = workload.evaluate(workload.start(0)).loss, min(one.loss for one in lines.values())
     enough = start - NEAR * (start - lowest)
     return {

@@ -27,7 +27,7 @@ LOWEST, HIGHEST = -18, 9  # rungs: 1e-6 to 1000
 
 
 def rung(number: int) -> float:
-    """Return the rate on a rung of the ladder: 1 on rung 0, 2 on 1, 5 on 2, 10 on 3.
+    """Return the learning rate on a rung of the ladder: 1 on rung 0, 2 on rung 1, 5 on rung 2, 10 on rung 3.
 
     >>> [rung(n) for n in (-3, -2, -1, 0, 1, 2, 3)]
     [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
@@ -37,7 +37,7 @@ def rung(number: int) -> float:
 
 
 def nearest(rate: float) -> int:
-    """Return the rung nearest to a rate, by ratio.
+    """Return the rung whose learning rate is nearest to `rate`, by ratio.
 
     >>> nearest(0.2), nearest(0.29), nearest(700)
     (-2, -2, 8)
@@ -47,7 +47,8 @@ def nearest(rate: float) -> int:
 
 @dataclass
 class Search:
-    """A search, running or finished. `losses` are by rung, then by seed, and infinite where a run did not finish.
+    """A search for a learning rate, running or finished. `losses` are by rung, then by seed, and infinite for a run
+    that did not finish.
 
     No run is made twice. With a folder `root`, where runs are stored, those of earlier searches are not repeated
     either.
@@ -60,7 +61,7 @@ class Search:
     losses: dict[int, dict[int, float]] = field(default_factory=dict)
 
     def at(self, number: int, seed: int) -> Experiment:
-        """Return the experiment at the rate of a rung, with a seed."""
+        """Return the experiment with this seed, at the learning rate of this rung."""
         return self.experiment.change(learning_rate=rung(number), seed=seed)
 
     def loss(self, number: int, seeds: Sequence[int] | None = None) -> float:
@@ -149,7 +150,9 @@ def at_best(experiment: Experiment, root: str | Path) -> tuple[Experiment, str]:
 
 
 def rate_in_table(experiment: Experiment) -> float | None:
-    """Return the best rate in the table, or None if the experiment differs in a setting that affects it."""
+    """Return the best learning rate in the table, or None if the experiment differs from the table's in a setting that
+    affects it.
+    """
     plain = Experiment.of({"algorithm": experiment.algorithm, "workload": experiment.workload})
     model = experiment.data.get("model")
     if model != plain.data.get("model"):
@@ -164,13 +167,13 @@ def bare(experiment: Experiment) -> Experiment:
 
 
 def job_spec(experiment: Experiment) -> JobSpec:
-    """Return the spec of the search for an experiment's best rate."""
+    """Return the spec of the job that searches for an experiment's best learning rate."""
     return JobSpec("rate", {"experiment": bare(experiment).flat()})
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-    """Search for the best rate and return the folder of the result. Raise ValueError if the experiment cannot run or
-    always diverges.
+    """Search for the best learning rate and return the folder of the result. Raise ValueError if the experiment cannot
+    run or always diverges.
     """
     experiment = Experiment.of(values["experiment"])
     check(experiment)

@@ -196,12 +196,14 @@ def module(name: str) -> ModuleType:
 
 
 def algorithm_of(name: str) -> str:
-    """Return the name of the module of a schedule, "zb_auto" for "zb_1p". The catalogue may not have it."""
+    """Return the name of the module that defines a schedule, such as "zb_auto" for "zb_1p". The catalogue may not list
+    it.
+    """
     return module(name).__name__.rpartition(".")[2]
 
 
 def idea(name: str) -> str:
-    """Return a sentence that describes a schedule: its own, or the first one of its module."""
+    """Return a sentence that describes a schedule: its own description, or the first sentence of its module."""
     return schedules.VARIANTS.get(name) or algorithms.idea(module(name))
 
 
@@ -362,7 +364,7 @@ _COST = re.compile(rf"(\d{{0,6}})([{KINDS}](?:\+[{KINDS}])*)(\d{{0,6}})=(\S+)", 
 
 
 def read_costs(text: str) -> dict[Any, float]:
-    """Return the costs in a text such as "2F=3 2F0=5 F+B=2.5", for `schedule_timing.simulate`. Raise ValueError if the
+    """Parse the costs in a text such as "2F=3 2F0=5 F+B=2.5", for `schedule_timing.simulate`. Raise ValueError if the
     text is invalid.
     """
     costs: dict[Any, float] = {}

@@ -20,12 +20,14 @@ MAX_RUNS = 10_000  # limit for one sweep
 LOOK = 0.05  # s between two looks at the pool
 AHEAD = 2  # jobs that wait in the pool, so that no process waits for one
 OnProgress = Callable[[int, int, Progress | None], None]
-"""Called with the number of finished runs, that of all runs, and the current run's progress, or None if several run."""
+"""Called with the number of finished runs, the number of all runs, and the current run's progress, or None if several
+run at once.
+"""
 
 
 class Ended(NamedTuple):
-    """A run of a sweep that has ended, its index `place` in the grid, and its folder. `trouble` is a sentence if it was
-    stored outside the folder of runs.
+    """A run of a sweep that has ended, with its index `place` in the grid and its folder. If it had to be stored
+    outside the folder of runs, `trouble` is a sentence on why.
     """
 
     place: int
@@ -70,7 +72,8 @@ def sweep(
     stop: Any = None,
     **axes: Iterable[Any],
 ) -> list[Run]:
-    """Return the runs of every combination: `sweep(easgd, workers=(1, 2, 4), period=(1, 10))` makes six runs.
+    """Return the runs of every combination of settings. `sweep(easgd, workers=(1, 2, 4), period=(1, 10))` makes six
+    runs.
 
     `on_progress(number, count, progress)` is called during each run. After `stop`, return the runs done so far, the
     last of them "cancelled".

@@ -69,7 +69,9 @@ def possible(lists: Sequence[Sequence[Op]], stages: int) -> list[list[Op]]:
 
 
 def _ready(op: Op, done: set[tuple], last: int) -> bool:
-    """Return True if everything that `op` waits for is done, and `op` is not; an I counts as the whole backward."""
+    """Return True if everything that `op` waits for is done, and `op` itself is not. An I in `done` counts as the whole
+    backward.
+    """
     if op.kind == "U":
         return True
     met = all(need in done or (need[0] == "B" and ("I", *need[1:]) in done) for need in needs(op, last))

@@ -23,7 +23,7 @@ STOPS = 4  # labels on the axis, besides 0
 
 @dataclass(frozen=True)
 class Part:
-    """One part of every bar: a value per rank, its text, colour and hatching."""
+    """One part of every bar: its value for each rank, its texts, colour and hatching."""
 
     name: str
     values: np.ndarray
@@ -48,7 +48,7 @@ class Bars:
 
 
 def shares(shown: Sequence[AnyShown]) -> Bars:
-    """Return the shares of each rank's time in the first run, in percent; the shares of a ghost are drawn
+    """Return bars that show how each rank of the first run divides its time, in percent. The bars of a ghost are drawn
     behind them.
     """
     run = shown[0].run
@@ -79,7 +79,9 @@ def _shares(run: Run | ScriptRun) -> tuple[list[str], list[Part]]:
 
 
 def _told(seconds: np.ndarray, percent: np.ndarray) -> str:
-    """Return a rank's time and share as text; for several ranks, their means, and range and median of the shares."""
+    """Return a rank's time and share as text. For several ranks, return their means, and the range and median of the
+    shares.
+    """
     mean = f"{units.seconds(seconds.mean())} ({units.percent(percent.mean() / 100)})"
     if len(seconds) == 1:
         return mean
@@ -93,7 +95,7 @@ def _groups(names: list[str]) -> list[slice]:
 
 
 def memory(shown: Sequence[AnyShown]) -> Bars:
-    """Return the memory of each rank of the first run at its peak, by kind."""
+    """Return bars that show the memory of each rank of the first run at its peak, by kind."""
     run = shown[0].run
     held, names = run.peak_memory(), lane_names(run)
     role = common_role(names)

@@ -21,7 +21,7 @@ TYPES = {"u1": "Uint8", "u2": "Uint16", "u4": "Uint32", "i4": "Int32", "f4": "Fl
 
 
 def pack(header: dict[str, Any], columns: dict[str, np.ndarray]) -> bytes:
-    """Return a message with the values of `header` and `columns`, whose types must be in TYPES."""
+    """Pack the values of `header` and `columns` into a message of bytes. The types of the columns must be in TYPES."""
     pieces, layout, offset = [], {}, 0
     for name, column in columns.items():
         data = np.ascontiguousarray(column, column.dtype.newbyteorder("<")).tobytes()
@@ -79,7 +79,8 @@ def pack_timeline(trace: Trace, limit: int = 50_000) -> bytes:
 
 
 def pack_messages(trace: Trace, limit: int = 20_000) -> bytes:
-    """Return the packed messages of `trace` by sending time: src, dst, bytes (Float32), sent, arrived (Float32, s).
+    """Return the messages of `trace`, packed in order of sending: src, dst, bytes (Float32), sent, arrived (Float32,
+    s).
 
     Above `limit`, only the largest are included. For messages that never arrived, arrived is -1. Header: messages, the
     original number of messages.

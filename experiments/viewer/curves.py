@@ -37,7 +37,7 @@ def window(runs: Sequence[Run]) -> float:
 
 
 def training(run: Run, axis: str, steps: float | None = None) -> tuple[Line, Line]:
-    """Return (the losses of all mini-batches, their running mean over ranks and neighbouring steps), thinned.
+    """Return (the losses of all mini-batches, their running mean over ranks and neighbouring steps), both thinned out.
 
     The mean is taken over `steps` steps (default: the `window` of this run), but never over a large part of the run.
     """
@@ -67,8 +67,8 @@ def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
 
 
 def mean(lines: Sequence[Line]) -> Line:
-    """Return the mean of several lines, at those x of the first line that all lines cover; its error is their standard
-    deviation.
+    """Return the mean of several lines, at those x of the first line that all lines cover. The error is the standard
+    deviation of the lines.
 
     Its seconds are those of the first line.
     """
@@ -83,13 +83,13 @@ def mean(lines: Sequence[Line]) -> Line:
 
 
 def time_to_loss(run: Run, loss: float) -> float:
-    """Return the time in s of the first report with a held-out loss of at most `loss`; NaN if there was none."""
+    """Return the time in s of the first report whose held-out loss is at most `loss`, or NaN if there was none."""
     there = np.flatnonzero(run.evaluations["loss"] <= loss)
     return float(run.evaluations["seconds"][there[0]]) if len(there) else np.nan
 
 
 def step_time(run: Run) -> float:
-    """Return the median time between consecutive mini-batches of a rank, in s; NaN if no rank had two."""
+    """Return the median time between consecutive mini-batches of a rank, in s, or NaN if no rank had two."""
     order = np.lexsort([run.losses["seconds"], run.losses["rank"]])
     same = np.diff(run.losses["rank"][order]) == 0
     between = np.diff(run.losses["seconds"][order])[same]

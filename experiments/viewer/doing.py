@@ -1,4 +1,4 @@
-"""What ranks do, by the kinds that are shown: KINDS, with compression separated from the rest of an update.
+"""What ranks do, by the kinds of activity that pictures show: KINDS, with compression separated from other updates.
 
 A trace records every kernel outside a gradient as an update. Its label is the kernel's name, which tells compression
 from optimizers and averaging.
@@ -35,7 +35,9 @@ def is_compressing(trace: Trace) -> np.ndarray:
 
 
 def busy(trace: Trace) -> dict[str, np.ndarray]:
-    """Return the seconds that each rank spent, by kind, (ranks,) each; COMPRESS only if something is compressed."""
+    """Return the time in s that each rank spent on each kind of activity: {kind: (ranks,)}. COMPRESS is included only
+    if something is compressed.
+    """
     table = dict(zip(KINDS, trace.busy().T, strict=True))
     mine = is_compressing(trace)
     if not mine.any():

@@ -27,7 +27,7 @@ ALIKE = 0.05  # difference of two ranks' shares up to which one sentence holds f
 
 
 def headline(run: Run) -> str:
-    """Return the sentence on the workers' time, with the shares of `run.summary`; "" for a run without spans."""
+    """Return the sentence on the workers' time, with the shares of `run.summary`. Return "" for a run without spans."""
     shares = doing.shares(run)
     known = {kind: shares[kind] for kind in DOES if shares.get(kind, 0.0) >= HARDLY}
     if not known or run.trace.ranks <= run.experiment.servers:
@@ -46,8 +46,8 @@ def _who(run: Run, name: str) -> str:
 
 
 def _rest(run: Run, name: str, waits: float) -> str:
-    """Return the clause that says that ranks do not wait, if the sentence gives no share of waiting; "" for a failed
-    run.
+    """Return the clause that says that ranks never or hardly ever wait. Return "" if they do wait, and for a failed run
+    or a single rank.
 
     A rank that never waits for another still spends time on messages, which counts as communication. The ranks of a
     failed run may wait forever.

@@ -17,7 +17,9 @@ def lane_names(run: Run | ScriptRun) -> list[str]:
 
 
 def troubles(run: Run) -> list[str]:
-    """Return each rank's fault label, such as "5× slower" or "lost" (for good, before it had finished), or ""."""
+    """Return each rank's fault label, such as "5× slower", or "" for a rank that has none. The label "lost" means that
+    a rank was lost for good before it had finished.
+    """
     slow = {rank: slowness(factor) for rank, factor in slowed_lanes(run).items()}
     lost = dict.fromkeys(run.trace.lost_ranks(), "lost")
     return [", ".join(filter(None, (slow.get(rank), lost.get(rank)))) for rank in range(run.trace.ranks)]
@@ -29,8 +31,8 @@ def slowed_lanes(run: Run) -> dict[int, float]:
 
 
 def group_ranks(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
-    """Return the table with neighbouring ranks of one role summed, so that it has at most RANKS rows (and columns), and
-    the names of the rows.
+    """Return the table with neighbouring ranks of one role summed, and the names of its rows. It has at most RANKS rows
+    and, with `both`, at most RANKS columns.
     """
     some = groups(names, RANKS)
     starts = [one.start for one in some]
@@ -52,7 +54,7 @@ def groups(names: list[str], most: int) -> list[slice]:
 
 
 def group_names(names: list[str], some: list[slice]) -> list[str]:
-    """Return the names of groups of ranks: "server 0", "workers 1-3"."""
+    """Return the names of groups of ranks, such as "server 0" or "workers 1-3"."""
     return [
         names[one.start] if one.stop - one.start == 1 else f"{names[one.start].split()[0]}s {one.start}-{one.stop - 1}"
         for one in some

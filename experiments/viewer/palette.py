@@ -43,7 +43,7 @@ DRAWN: dict[str, AreaStyle] = {
     "compress": AreaStyle("#4FB890", 0.82, "\\", "compressing what is sent, restoring what arrives", DARK),
     **DOING,
 }
-"""The same, with compression apart from other updates: see `experiments.viewer.doing`."""
+"""The style of each activity, with compression separated from other updates: see `experiments.viewer.doing`."""
 
 
 FORWARD = DOING["compute"].colour
@@ -94,10 +94,10 @@ RUNS: tuple[LineStyle, ...] = (
     LineStyle("#8C6D31", "dashdot", "triangle-up"),
     LineStyle("#7566C2", "longdash", "cross"),
 )
-"""Styles of the runs on a page, in order: the current run and four pinned ones."""
+"""The styles of the runs on a page, in order: the current run and four pinned ones."""
 
 MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
-"""A run's mark as a character, by the symbol of its line."""
+"""The characters for the marks of runs in text, by the symbol of the run's line."""
 
 RAMP = ("#9A5BD0", "#1780C4", "#0E8F7E")
 """Colours of the runs of a sweep, from its first value to its last."""
@@ -111,7 +111,7 @@ def ramp(share: float, number: int) -> LineStyle:
 
 
 GHOST = LineStyle("#87919C", "solid", "circle")
-"""The previous run, behind the current one: grey, which no other run has."""
+"""The style of the previous run, which is drawn behind the current one: grey, which no other run has."""
 
 HOLDING: dict[str, tuple[str, str]] = {
     "parameters": ("#14635C", ""),
@@ -120,32 +120,34 @@ HOLDING: dict[str, tuple[str, str]] = {
     "activations": ("#A9D8D1", ""),
     "buffers": ("#D9C8A9", "."),
 }
-"""Kinds of memory, from permanent to temporary: colour and hatching."""
+"""The colour and hatching of each kind of memory, from permanent to temporary."""
 assert tuple(HOLDING) == HELD
 
 TRAFFIC = ((0.0, "#FCEFD2"), (1.0, DOING["communicate"].colour))
-"""Bytes on a link, from none to most, in the colour of communication, with dark text on both."""
+"""The colours for the number of bytes on a link, from none to most, with dark text on both. They derive from the colour
+of communication.
+"""
 
 HEAT = ((0.0, "#E8EEF4"), (1.0, "#5B9BD1"))
-"""A figure on a map of two settings, from least to most, with dark text on both."""
+"""The colours of a figure on a map of two settings, from least to most, with dark text on both."""
 
 RANK = "#4A5A6A"
-"""A rank in a graph, with white text; contrast with both pages is at least 2 to 1."""
+"""The colour of a rank in a graph, with white text. Its contrast with a light and a dark page is at least 2 to 1."""
 
 MUTED = "#87919C"
-"""Lines and marks that recede; contrast with both pages is at least 3 to 1."""
+"""The colour of lines and marks in the background. Its contrast with a light and a dark page is at least 3 to 1."""
 
 QUIET = 0.7
 """Fraction of the text colour mixed into the page colour for small print on canvases; contrast is at least 4.5 to 1."""
 
 FLAG = "#C4441C"
-"""What happened at a moment of a timeline, with white text."""
+"""The colour of flags for events on a timeline, with white text."""
 
 WORKERS = ("#C2453D", "#4F6BC0", "#857230", "#B34A94", "#7A5BD0", "#A0522D")
-"""Workers drawn as dots, with white numbers, so that several workers may share a colour."""
+"""The colours of workers drawn as dots, with white numbers, so that several workers may share a colour."""
 
 CLASSES = ("#CC6677", "#5B7FC7", "#CDB84B", "#882255", "#44AA99", "#999933", "#AA66BB", "#8A7F78")
-"""Classes of data, as areas and as points; points of a class also share a shape."""
+"""The colours of classes of data, as areas and as points. Points of a class also share a shape."""
 
 CANVAS = {
     "light": LIGHT,

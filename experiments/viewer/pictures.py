@@ -141,7 +141,7 @@ class Picture:
 
 
 def unit(axis: str, largest: float) -> tuple[float, str]:
-    """Return the length of an axis's unit in SI units, and its name, chosen so that labels have few digits."""
+    """Return the unit of an axis, chosen so that labels have few digits: its length in SI units, and its name."""
     if axis == "seconds":
         return next(((scale, name) for scale, name in ((1, "s"), (1e-3, "ms")) if largest >= scale), (1e-6, "µs"))
     if axis == "bytes":
@@ -255,7 +255,8 @@ def along(axis: str, most: float, word: str, scale: float = 0.0) -> Axis:
 
 
 def even(x: np.ndarray) -> int:
-    """Return the smallest stride at which the points of a line, counted from its end, are evenly spaced; 1 if none.
+    """Return the smallest stride at which the points of a line, counted from its end, are evenly spaced, or 1 if there
+    is none.
 
     Reports are made at a fixed interval but evaluated at fewer points, which leaves groups with gaps between them.
     """
@@ -281,7 +282,9 @@ def _alone(shown: list[Shown]) -> bool:
 
 
 def _keys(s: Shown, alone: bool) -> tuple[str, str]:
-    """Return a run's two entries in the picture's legend; with several runs, the page has a legend of runs instead."""
+    """Return the entries of a run's two lines in the picture's legend. With several runs, they are empty: the page has
+    a legend of runs.
+    """
     if not alone:
         return "", ""
     if s.others and not s.ghost:

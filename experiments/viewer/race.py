@@ -102,7 +102,9 @@ def _of_many(shown: Sequence[Shown], goal: str, times: np.ndarray) -> str:
 
 
 def _took(times: np.ndarray) -> str:
-    """Return a phrase for the times of a method over its seeds: mean and standard deviation if all of them arrived."""
+    """Return a phrase for the times that a method takes over its seeds: their mean and standard deviation if all seeds
+    arrived.
+    """
     there = times[~np.isnan(times)]
     if len(there) == len(times):
         return f"takes {units.seconds(float(times.mean()), float(times.std(ddof=1)))}"
@@ -128,7 +130,7 @@ def _clock(shown: Sequence[Shown]) -> str:
 
 
 def _longer(first: Arrival, second: Arrival) -> str:
-    """Return words for how much longer the second run takes from the start; "" if the first arrives at time 0."""
+    """Return a phrase for how much longer the second run takes from the start, or "" if the first arrives at time 0."""
     ratio = second.seconds / first.seconds if first.seconds else math.inf
     if ratio == math.inf:
         return ""

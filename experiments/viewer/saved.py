@@ -11,13 +11,15 @@ from experiments.wording.place import place
 from experiments.wording.sentences import capital
 
 TROUBLE = {"slow": "slow", "pause": "paused", "crash": "lost"}
-"""The word in a file's name for each fault setting of an experiment."""
+"""The word for each fault setting of an experiment in the name of a file."""
 
 NAMED = 3  # algorithms that the name of a file lists
 
 
 def stem(e: Experiment) -> str:
-    """Return the beginning of the names of a run's files: "easgd-digits-4-workers", "asgd-digits-4-workers-slow"."""
+    """Return the beginning of the names of a run's files, such as "easgd-digits-4-workers" or
+    "asgd-digits-4-workers-slow".
+    """
     workers = units.count_with_noun(e.workers, "worker")
     trouble = [word for field, word in TROUBLE.items() if getattr(e, field).by_rank]
     return "-".join([e.algorithm, e.workload, workers, *trouble]).replace(" ", "-").replace("_", "-")
@@ -44,8 +46,8 @@ def labels_of_several(shown: Sequence[Shown], picture: str) -> dict:
 
 
 def _stem_of_several(runs: Sequence[Experiment]) -> str:
-    """Return the beginning of a name for these runs: "easgd-and-asgd-digits-4-workers" if only the algorithms differ,
-    otherwise "easgd-digits-2-workers-and-1-more".
+    """Return the beginning of a name for files of these runs: "easgd-and-asgd-digits-4-workers", for example, if only
+    the algorithms differ, otherwise "easgd-digits-2-workers-and-1-more".
     """
     algorithms = [e.algorithm.replace("_", "-") for e in runs]
     rests = {stem(e).removeprefix(algorithm) for e, algorithm in zip(runs, algorithms, strict=True)}

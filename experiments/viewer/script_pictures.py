@@ -61,7 +61,7 @@ def curves(run: ScriptRun) -> dict[str, Picture]:
 
 
 def curve_frame(run: ScriptRun, name: str, picture: Picture) -> bytes:
-    """Return one of `curves`, called `name`, for the browser."""
+    """Return the frame of one of the pictures of `curves`, which is called `name`, for the browser."""
     y = picture.series[0].y
     return curve.frame(picture, f"{name}: from {y[0]:.4g} to {y[-1]:.4g}.", name, labels(run, picture.y.name))
 
@@ -86,7 +86,7 @@ def labels(run: ScriptRun, picture: str) -> dict:
 
 
 def stem(run: ScriptRun) -> str:
-    """Return the beginning of the names of a run's files: "train-8-ranks"."""
+    """Return the beginning of the names of a run's files, such as "train-8-ranks"."""
     e = run.experiment
     return f"{e.name.removesuffix('.py')}-{e.ranks}-ranks"
 

@@ -50,14 +50,14 @@ def _waiting(s: Summary) -> str:
 
 
 def _place(waits: list[WaitFor], seconds: float) -> str:
-    """Return where most of these waits are: "in all_reduce at line 27 of ddp.py"."""
+    """Return a phrase that says where most of these waits are, such as "in all_reduce at line 27 of ddp.py"."""
     longest = max(waits, key=lambda one: one.seconds)
     mostly = "" if longest.seconds > (1 - WORTH) * seconds else "mostly "
     return f"{mostly}{place(longest)}"
 
 
 def changes(was: ScriptExperiment, now: ScriptExperiment) -> list[str]:
-    """Return phrases on how two experiments differ: "ranks 4 → 8", "rank 5 four times slower"."""
+    """Return phrases on how two experiments differ, such as "ranks 4 → 8" or "rank 5 four times slower"."""
     found = ["another script"] if was.name != now.name else ["the script edited"] if was.source != now.source else []
     for name, label in LABELS.items():
         before, after = (_value(getattr(one, name)) for one in (was, now))
@@ -69,7 +69,7 @@ def changes(was: ScriptExperiment, now: ScriptExperiment) -> list[str]:
 
 
 def _slow(e: ScriptExperiment) -> str:
-    """Return the slow ranks in words: "rank 5 four times slower", or ""."""
+    """Return the slow ranks in words, such as "rank 5 four times slower", or "" if there are none."""
     return join_words(f"rank {rank} {naming.pace(factor)}" for rank, factor in e.slow_ranks.items())
 
 

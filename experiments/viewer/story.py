@@ -24,7 +24,7 @@ Window = tuple[float, float]
 
 
 class Flag(NamedTuple):
-    """An event at a moment (s), of one rank or, with lane -1, of all."""
+    """An event at a moment (s). It concerns one rank or, if the lane is -1, all ranks."""
 
     at: float
     lane: int
@@ -164,7 +164,7 @@ def _width(trace: Trace, starts: np.ndarray, steps: np.ndarray) -> float:
 
 
 def _together(trace: Trace) -> float:
-    """Return the time at which the first rank ends (s); a slow rank may train long after the others."""
+    """Return the time at which the first rank ends (s). A slow rank may train long after the others have ended."""
     ends = trace.ends()
     return float(ends[ends > 0].min())
 

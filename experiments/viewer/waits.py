@@ -103,8 +103,8 @@ def _fills(trace: Trace, message: np.ndarray) -> np.ndarray:
 
 
 def pack_causes(part: Trace) -> bytes:
-    """Return the causes of waits in `part`, which has the columns of `add_causes`, packed for a canvas, whose spans are
-    sorted by lane and then by start.
+    """Return the causes of waits in `part`, packed for a canvas. `part` has the columns of `add_causes`; the spans of
+    the canvas are sorted by lane and then by start.
 
     Columns: critical, for each span; row, the spans with a cause or a message; and CELLS for each of these.
     """
@@ -132,7 +132,9 @@ def message(
 
 
 def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float], str] = units.seconds) -> str:
-    """Return why the rank waits in this row of a trace with causes: "waits 517 µs for ..."; "" for other spans."""
+    """Return a phrase that says why the rank waits in this row of a trace with causes, such as "waits 517 µs for ...".
+    Return "" for other spans.
+    """
     at = {name: part.spans[name][row] for name in ("start", "end", "kind", *CELLS)}
     if at["kind"] != WAIT:
         return ""
@@ -163,7 +165,8 @@ def totals(run: Run) -> str:
 
 
 def totals_of(trace: Trace, causes: Causes, names: Sequence[str], counted: np.ndarray | None = None) -> str:
-    """Return the sentence of `totals` for any trace, and one on the ranks that others still wait for at the end.
+    """Return the sentence of `totals` for any trace, followed by a sentence on the ranks that others still wait for at
+    the end.
 
     `counted` is a mask of the spans that count, such as those after the first step; without it, all count.
     """
@@ -175,15 +178,15 @@ def totals_of(trace: Trace, causes: Causes, names: Sequence[str], counted: np.nd
 
 
 def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
-    """Return a sentence on the lost ranks that others wait for when the run ends, or ""."""
+    """Return a sentence on the lost ranks that others still wait for when the run ends, or "" if there are none."""
     at_end = (causes.reason == STOPPED) & (trace.spans["end"] >= trace.seconds())
     gone = [names[rank] for rank in np.unique(causes.rank[at_end])]
     return f"At the end the others wait for {join_words(gone)}, which stopped." if gone else ""
 
 
 def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> dict[str, float]:
-    """Return the time in s that ranks waited for reasons not in `told`: {"caused by 3 others, 2 to 5 % each": 0.12}. A
-    reason that is due to a single rank names it.
+    """Return the time in s that ranks waited for reasons not in `told`, by reason. An example is {"caused by 3 others,
+    2 to 5 % each": 0.12}. A reason that is due to a single rank names that rank.
     """
     total, left = totals.sum(), totals.sum() - sum(shares[name] for name in told)
     kinds = {"caused by": "caused by {}", "in the queue": "in the queues at {}", "for": "for {} that had stopped"}
@@ -206,8 +209,9 @@ def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) 
 
 
 def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> dict[str, float]:
-    """Return the shares, with ranks of about equal shares merged: "caused by stages 0 to 3, 9 to 14 % each". With
-    jitter, for example, a different rank is slow in every step: "caused by 16 workers, 3 to 8 % each".
+    """Return the shares, with ranks of about equal shares merged, such as "caused by stages 0 to 3, 9 to 14 % each".
+
+    With jitter, for example, a different rank is slow in every step: "caused by 16 workers, 3 to 8 % each".
     """
     shares = dict(shares)
     for begins in ("caused by", "in the queue at"):
@@ -222,7 +226,9 @@ def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> d
 
 
 def _several(names: Sequence[str]) -> str:
-    """Return these ranks as text: "stages 0 to 3", "workers 1, 2 and 4"; "16 workers" if they are many."""
+    """Return the names of several ranks as text, such as "stages 0 to 3" or "workers 1, 2 and 4". If there are many
+    ranks, return only their number, such as "16 workers".
+    """
     role = common_role(names)
     numbers = [name.removeprefix(f"{role} ") for name in names]
     if len(names) > NAMED or not all(map(str.isdecimal, numbers)):
@@ -233,7 +239,7 @@ def _several(names: Sequence[str]) -> str:
 
 
 def _range(parts: Sequence[float]) -> str:
-    """Return the range of shares as text: "3 to 8 %", "up to 8 %"."""
+    """Return the range of shares as text, such as "3 to 8 %" or "up to 8 %"."""
     least, largest = (round(100 * end) for end in (min(parts), max(parts)))
     if least == largest:
         return f"{largest} %"
@@ -241,10 +247,10 @@ def _range(parts: Sequence[float]) -> str:
 
 
 def _most(trace: Trace, totals: np.ndarray, names: Sequence[str], is_whole: bool) -> str:
-    """Return a sentence on how much of their time computing ranks waited, and who caused most of it; "" if it was
-    hardly any.
+    """Return a sentence on how much of their time computing ranks waited and who caused most of it, or "" if they
+    hardly waited.
 
-    The share is that of the headline: of these ranks' time, excluding servers, which always wait for work.
+    The share is the same as in the headline. It excludes servers, which always wait for work.
     """
     busy = trace.busy()
     total, computes = totals.sum(), busy[:, COMPUTE] > 0

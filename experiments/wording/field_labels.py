@@ -22,6 +22,6 @@ CHOICES = {
 
 
 def field_label(name: str) -> str:
-    """Return a field's name in words; names from the literature, such as n_push, stay unchanged."""
+    """Return a field's name in words. Names from the literature, such as n_push, stay unchanged."""
     literal = min(map(len, name.split("_"))) == 1
     return WORDS.get(name) or (name if literal else name.replace("_", " "))

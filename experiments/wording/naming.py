@@ -20,31 +20,33 @@ TIMES = ("", "1", *["two", "three", "four", "five", "six", "seven", "eight", "ni
 
 
 def method(e: Experiment) -> str:
-    """Return the name of the method: "Synchronous SGD", "Synchronous SGD with Top-k"."""
+    """Return the name of the method, such as "Synchronous SGD" or "Synchronous SGD with Top-k"."""
     title = ALGORITHMS[e.algorithm].title
     return title if e.compression == "none" else f"{title} with {COMPRESSIONS[e.compression].title}"
 
 
 def title(e: Experiment) -> str:
-    """Return the title of a run: "Synchronous SGD on handwritten digits"."""
+    """Return the title of a run, such as "Synchronous SGD on handwritten digits"."""
     return f"{method(e)} on {data(e)}"
 
 
 def data(e: Experiment) -> str:
-    """Return the name of the data: "handwritten digits", or for your own data its file: "the table “iris”"."""
+    """Return the name of the data, such as "handwritten digits". For your own data it names the file: "the table
+    “iris”".
+    """
     own = {"table": stored_table, "own_module": own_module}.get(e.workload)
     name = e.data["table" if e.workload == "table" else "net"] if own else ""
     return own.title(name) if own and name else WORKLOADS[e.workload].title
 
 
 def team(e: Experiment) -> str:
-    """Return how many workers and servers there are: "4 workers", "4 workers and 1 server"."""
+    """Return the numbers of workers and servers, such as "4 workers" or "4 workers and 1 server"."""
     servers = f" and {units.count_with_noun(e.servers, 'server')}" if e.servers else ""
     return f"{units.count_with_noun(e.workers, 'worker')}{servers}"
 
 
 def files(e: Experiment) -> str:
-    """Return the names used in links and command lines: "sync_sgd, digits"."""
+    """Return the names used in links and command lines, such as "sync_sgd, digits"."""
     coded = [] if e.compression == "none" else [e.compression]
     return ", ".join([e.algorithm, *coded, e.workload])
 
@@ -61,8 +63,8 @@ def cluster(name: str) -> str:
 
 
 def actual_cluster(e: Experiment, gpus: int | None = None) -> str:
-    """Return a phrase for the real cluster on which `e` ran with `gpus` GPUs or, if `gpus` is None, for the one that it
-    asks for.
+    """Return a phrase for the real cluster on which `e` ran with `gpus` GPUs. If `gpus` is None, the phrase is for the
+    cluster that `e` asks for.
     """
     if gpus == 0:
         return "real processes on the CPU, since there are no GPUs here"
@@ -78,7 +80,7 @@ def here(field: str, text: str) -> bool:
 
 
 def network(text: str) -> str:
-    """Return a phrase for a network: its preset, this machine's, or its latency and bandwidth."""
+    """Return a phrase for a network. It names the preset or this machine, or else gives latency and bandwidth."""
     if text in PRESETS["network"]:
         return text
     if here("network", text):
@@ -88,7 +90,7 @@ def network(text: str) -> str:
 
 
 def devices(text: str) -> str:
-    """Return a phrase for the devices of ranks: their preset, this machine's, or their speed."""
+    """Return a phrase for the devices of ranks. It names the preset or this machine, or else gives the speed."""
     if text in PRESETS["device"]:
         return f"{text} devices"
     if here("device", text):
@@ -100,18 +102,18 @@ def devices(text: str) -> str:
 
 
 def ranks(e: Experiment) -> tuple[str, ...]:
-    """Return the names of the experiment's ranks: "server 0", "worker 1"."""
+    """Return the names of the experiment's ranks, such as "server 0" and "worker 1"."""
     return tuple(rank_names(e, e.ranks))
 
 
 RANK = re.compile(r"(?i)\b((?:the )?)rank (\d+)\b")
 SECONDS = re.compile(r"\b(\d[\d.]*(?:e-\d+)?) s\b")
-"""Patterns of a rank and of a time, "rank 3" and "0.04 s", in any message."""
+"""Patterns that match a rank or a time in a message, such as "rank 3" or "0.04 s"."""
 
 
 def readable(e: Experiment, text: str) -> str:
-    """Return a message of a run with names and times as pictures show them: "worker 3 was lost at 40 ms" for "rank 3
-    was lost at 0.04 s".
+    """Return a message of a run with names and times as pictures show them. For example, "rank 3 was lost at 0.04 s"
+    becomes "worker 3 was lost at 40 ms".
     """
     names = ranks(e)
 
@@ -123,7 +125,7 @@ def readable(e: Experiment, text: str) -> str:
 
 
 def faults(e: Experiment) -> Iterator[tuple[str, str]]:
-    """Yield (kind, short phrase) for each rank with a fault: ("slow", "worker 2 (5× slower)"), ("crash", "...")."""
+    """Yield (kind, short phrase) for each rank with a fault, such as ("slow", "worker 2 (5× slower)")."""
     names = ranks(e)
     for rank, factor in sorted(e.slow.by_rank.items()):
         if factor != 1:
@@ -137,7 +139,9 @@ def faults(e: Experiment) -> Iterator[tuple[str, str]]:
 
 
 def fault(e: Experiment, kind: str) -> str:
-    """Return a phrase for the faults of one kind: "worker 3 four times slower", or "none slower" if there are none."""
+    """Return a phrase for the faults of one kind, such as "worker 3 four times slower", or "none slower" if there are
+    none.
+    """
     names = ranks(e)
     told = {
         "slow": [f"{names[rank]} {pace(factor)}" for rank, factor in sorted(e.slow.by_rank.items()) if factor != 1],
@@ -148,13 +152,15 @@ def fault(e: Experiment, kind: str) -> str:
 
 
 def counted_faults(e: Experiment, kind: str, many: int) -> str:
-    """Return a phrase for the faults of one kind: "4 ranks lost", or "4 ranks lost for a while" if all return."""
+    """Return a phrase for the number of faults of one kind, such as "4 ranks lost", or "4 ranks lost for a while" if
+    all ranks return.
+    """
     returns = kind == "crash" and all(until < math.inf for _, until in e.crash.by_rank.values())
     return f"{many} ranks {NONE[kind]}{' for a while' * returns}"
 
 
 def without(e: Experiment, kind: str) -> str:
-    """Return a phrase for a run without the faults of this kind: "without the loss of worker 2"."""
+    """Return a phrase for a run without the faults of this kind, such as "without the loss of worker 2"."""
     names = ranks(e)
     of = {"slow": [rank for rank, factor in e.slow.by_rank.items() if factor != 1], "pause": e.pause.by_rank}
     some = [names[rank] for rank in sorted(of.get(kind, e.crash.by_rank))]
@@ -165,7 +171,7 @@ def without(e: Experiment, kind: str) -> str:
 
 
 def pace(factor: float) -> str:
-    """Return a factor of time as words: "four times slower"."""
+    """Return a factor of time in words, such as "four times slower"."""
     than, times = ("slower", factor) if factor >= 1 else ("faster", 1 / factor)
     whole = round(times)
     said = TIMES[whole] if whole < len(TIMES) and math.isclose(times, whole) else f"{times:.3g}"

@@ -11,7 +11,9 @@ NAMED = 3  # largest number of ranks named for a kind of fault; if there are mor
 
 
 def place(e: Experiment, gpus: int | None = None) -> str:
-    """Return where `e` runs, or ran on `gpus` GPUs: "real processes, emulating 1GbE, worker 2 (3× slower)"."""
+    """Return a phrase for where `e` runs, or where it ran on `gpus` GPUs. An example is "real processes, emulating
+    1GbE, worker 2 (3× slower)".
+    """
     like, faults = [*_network(e), *_device(e), *_jitter(e)], [*_faults(e)]
     if e.cluster == "simulated":
         return f"simulated: {', '.join((*like, *faults))}"
@@ -43,7 +45,7 @@ def _jitter(e: Experiment) -> Iterator[str]:
 
 
 def _faults(e: Experiment) -> Iterator[str]:
-    """Yield the faults of each kind, by rank, or as a number of ranks if there are many."""
+    """Yield phrases for the faults of each kind: one per rank or, if there are many ranks, their number."""
     told: dict[str, list[str]] = {}
     for kind, words in naming.faults(e):
         told.setdefault(kind, []).append(words)

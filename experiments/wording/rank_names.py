@@ -1,4 +1,4 @@
-"""Rank names: "server 0", "worker 1", "stage 2", and how much slower a rank is."""
+"""The names of ranks, such as "server 0", "worker 1" or "stage 2", and phrases for how much slower a rank is."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +12,7 @@ ROLES = {"pipelined": "stage", "layer_wise": "stage", "model_parallel": "rank", 
 
 
 def slowness(factor: float) -> str:
-    """Return a short phrase for a rank that takes `factor` times as long: "5× slower", "2× faster"."""
+    """Return a short phrase for a rank that takes `factor` times as long, such as "5× slower" or "2× faster"."""
     return f"{factor:g}× slower" if factor > 1 else f"{1 / factor:.3g}× faster"
 
 
@@ -23,7 +23,7 @@ def rank_names(experiment: Experiment | ScriptExperiment, ranks: int) -> list[st
 
 
 def training_role(experiment: Experiment | ScriptExperiment, ranks: int) -> str:
-    """Return what a rank that is not a server is called in a run with `ranks` ranks: "worker", "stage"."""
+    """Return what a rank other than a server is called in a run with `ranks` ranks, such as "worker" or "stage"."""
     if isinstance(experiment, ScriptExperiment):
         return "rank"
     family = catalogue.ALGORITHMS[experiment.algorithm].family
@@ -37,7 +37,7 @@ def training_role(experiment: Experiment | ScriptExperiment, ranks: int) -> str:
 
 
 def common_role(names: Sequence[str]) -> str:
-    """Return the word for any of the ranks with these names: their role, "worker", if all have the same, otherwise
+    """Return one word for the ranks with these names: their role, such as "worker", if all have the same, otherwise
     "rank".
     """
     roles = {name.rsplit(maxsplit=1)[0] for name in names}

@@ -24,17 +24,17 @@ NO_TIME = "nothing in the script took virtual time: it calls no torch operation"
 
 
 def heading(experiment: ScriptExperiment) -> str:
-    """Return the script and its machines in a few words: "train.py on 64 ranks, 10GbE"."""
+    """Return the script and its machines in a few words, such as "train.py on 64 ranks, 10GbE"."""
     return f"{experiment.name} on {units.count_with_noun(experiment.ranks, 'rank')}, {experiment.network}"
 
 
 def position(step: int, seconds: float) -> str:
-    """Return the progress of a run: "step 3, 1.2 ms of virtual time"; without the step if it is below 0."""
+    """Return the progress of a run, such as "step 3, 1.2 ms of virtual time". The step is left out if it is below 0."""
     return f"step {step}, " * (step >= 0) + f"{units.seconds(seconds)} of virtual time"
 
 
 def duration(summary: Summary) -> tuple[str, float]:
-    """Return ("a step", its time in s), or ("the run", its time in s) if no optimizer takes a step."""
+    """Return ("a step", its duration in s) or, if no optimizer takes a step, ("the run", its duration in s)."""
     return ("a step", summary.step_seconds) if summary.steps else ("the run", summary.seconds)
 
 
@@ -85,7 +85,10 @@ def _logged(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def share_of_time(summary: Summary) -> str:
-    """Return what ranks spend their time on, "computing 40.1 %, waiting 59.9 % of the whole run on average", or ""."""
+    """Return a phrase for how the ranks spend their time, or "" if nothing took a share worth mentioning.
+
+    An example is "computing 40.1 %, waiting 59.9 % of the whole run on average".
+    """
     kinds = {"computing": summary.compute, "communicating": summary.communicate, "waiting": summary.wait}
     kinds["idle or blocked"] = summary.idle
     total = summary.seconds or 1.0
@@ -95,7 +98,7 @@ def share_of_time(summary: Summary) -> str:
 
 
 def _longest_work(summary: Summary) -> str:
-    """Return which rank computes longest, or "" if none does so for much longer than the others."""
+    """Return a phrase that says which rank computes longest, or "" if none does so for much longer than the others."""
     longest, usual = int(summary.compute.argmax()), float(np.sort(summary.compute)[(summary.ranks - 1) // 2])
     if summary.compute[longest] < LONGER * usual or not usual:
         return ""
@@ -128,7 +131,7 @@ def _waiting(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _shares(caused: dict[int, float], total: float) -> str:
-    """Return who causes most of all waiting: "rank 5 causes 95 % of all waiting"."""
+    """Return a phrase that says who causes most of all waiting, such as "rank 5 causes 95 % of all waiting"."""
     network = total - sum(caused.values())
     rank = max(caused, key=lambda one: caused[one], default=-1)
     if network > total / 2 or rank < 0:
@@ -138,24 +141,26 @@ def _shares(caused: dict[int, float], total: float) -> str:
 
 
 def waiters(wait: WaitFor) -> str:
-    """Return who waited: "3 ranks wait", or "rank 2 waits"."""
+    """Return a phrase that says who waited, such as "3 ranks wait" or "rank 2 waits"."""
     if wait.ranks == 1:
         return f"rank {wait.waiter} waits" if wait.waiter >= 0 else "1 rank waits"
     return f"{wait.ranks} ranks wait"
 
 
 def culprit(wait: WaitFor) -> str:
-    """Return what ranks waited for: "rank 5", or "the network"."""
+    """Return what the ranks waited for: a rank, such as "rank 5", or "the network"."""
     return f"rank {wait.culprit}" if wait.culprit >= 0 else "the network"
 
 
 def place(wait: WaitFor) -> str:
-    """Return where ranks waited: "in all_reduce at line 27 of ddp.py"."""
+    """Return a phrase that says where ranks waited, such as "in all_reduce at line 27 of ddp.py"."""
     return f"in {wait.what}" + (f" at {wait.line}" if wait.line else "")
 
 
 def length(wait: WaitFor, summary: Summary) -> str:
-    """Return how long a rank waited: "991 µs per step on average". Waits leave out the first of several steps."""
+    """Return a phrase that says how long a rank waited, such as "991 µs per step on average". If there are several
+    steps, the first does not count.
+    """
     per_step = " per step" if summary.steps > 1 else ""
     return f"{units.seconds(wait.mean / max(1, summary.steps - 1))}{per_step}{' on average' * (wait.ranks > 1)}"
 

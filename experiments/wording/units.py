@@ -1,4 +1,4 @@
-"""Numbers formatted for people: "20 µs", "1.4 MB", "12,800"."""
+"""Numbers formatted for people, such as "20 µs", "1.4 MB" or "12,800"."""
 
 import contextlib
 import math
@@ -15,8 +15,8 @@ _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 def plus_minus(value: float, error: float | None, alone: Callable[[float], str], decimals: int | None = None) -> str:
-    """Return a value and its error as "0.2376 ± 0.0012": the error has two significant digits, and the value as many
-    decimals.
+    """Return a value and its error as text, such as "0.2376 ± 0.0012". The error has two significant digits, and the
+    value as many decimals.
 
     With `decimals`, both have that many. Without an error, or with one too small to be visible, return `alone(value)`.
     """
@@ -29,8 +29,8 @@ def plus_minus(value: float, error: float | None, alone: Callable[[float], str],
 
 
 def common_decimals(errors: Iterable[float | None]) -> int | None:
-    """Return the fewest decimals that give each error one significant digit, and at least one error two; None if there
-    are no errors.
+    """Return the fewest decimals that give each error one significant digit, and at least one error two. Return None if
+    there are no errors.
 
     >>> common_decimals([1.02, 0.98])
     1
@@ -44,13 +44,13 @@ def _decimals(error: float) -> int:
 
 
 def moment(iso: str) -> str:
-    """Return a date and time for people: "1 January 2026, 12:00" for "2026-01-01T12:00+00:00"."""
+    """Return a date and time for people, such as "1 January 2026, 12:00" for "2026-01-01T12:00+00:00"."""
     when = datetime.fromisoformat(iso)
     return f"{when.day} {when:%B %Y, %H:%M}"
 
 
 def parse_size(text: str) -> float:
-    """Return the number of bytes in "4e9", "4GB" or "4 GB". Raise ValueError for anything else."""
+    """Parse a number of bytes such as "4e9", "4GB" or "4 GB". Raise ValueError for anything else."""
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*([kMGT]?B)?\s*", text, re.IGNORECASE)
     scales = {name.lower(): scale for scale, name in _SIZES}
     with contextlib.suppress(ValueError):
@@ -60,7 +60,7 @@ def parse_size(text: str) -> float:
 
 
 def parse_count(text: str, name: str) -> float:
-    """Return the positive number in "7.5e9" or "7.5B". Raise ValueError, naming `name`, for anything else."""
+    """Parse a positive number such as "7.5e9" or "7.5B". Raise ValueError, naming `name`, for anything else."""
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*([kMBT]?)\s*", text, re.IGNORECASE)
     with contextlib.suppress(ValueError):
         if found and 0 < (value := float(found[1]) * _COUNTS[found[2].lower()]) < math.inf:
@@ -69,7 +69,9 @@ def parse_count(text: str, name: str) -> float:
 
 
 def seconds(value: float, error: float | None = None) -> str:
-    """Return a time in s as text with three significant digits: 0.0000204 is "20.4 µs", 75 is "1.25 min"."""
+    """Return a time in s as text with three significant digits. For example, 0.0000204 is "20.4 µs" and 75 is "1.25
+    min".
+    """
     return _scaled(value, _TIMES, "s", error)
 
 
@@ -86,27 +88,31 @@ def in_one_unit(values: Sequence[float], kind: Literal["s", "bytes/s"]) -> list[
 
 
 def size(value: float, error: float | None = None) -> str:
-    """Return a number of bytes with three significant digits: 104384 is "104 kB"."""
+    """Return a number of bytes as text with three significant digits, such as "104 kB" for 104384."""
     return _scaled(value, _SIZES, "B", error)
 
 
 def flops(value: float, error: float | None = None) -> str:
-    """Return a number of floating-point operations with three significant digits: 2.51e9 is "2.51 GFLOP"."""
+    """Return a number of floating-point operations as text with three significant digits, such as "2.51 GFLOP" for
+    2.51e9.
+    """
     return _scaled(value, _WORK, "FLOP", error)
 
 
 def rate(value: float) -> str:
-    """Return a rate in bytes per second: "1.17 GB/s"."""
+    """Return a rate in bytes per second as text, such as "1.17 GB/s"."""
     return f"{size(value)}/s"
 
 
 def count(value: float, error: float | None = None) -> str:
-    """Return a whole number with its digits in groups of three: "12,800"."""
+    """Return a whole number as text with its digits in groups of three, such as "12,800"."""
     return plus_minus(value, error, "{:,.0f}".format) if math.isfinite(value) else "-"
 
 
 def in_millions(value: float) -> str:
-    """Return a large number in words: 7.5e9 is "7.5 billion", 7.7e7 is "77 million", 12800 is "12,800"."""
+    """Return a large number in words. For example, 7.5e9 is "7.5 billion", 7.7e7 is "77 million", and 12800 is
+    "12,800".
+    """
     for scale, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if value >= scale:
             return f"{number(value / scale)} {name}"
@@ -114,12 +120,14 @@ def in_millions(value: float) -> str:
 
 
 def count_with_noun(value: float, name: str) -> str:
-    """Return a count with its noun: "1 step", "25,600 updates"."""
+    """Return a count with its noun, such as "1 step" or "25,600 updates"."""
     return f"{count(value)} {name}{'s' * (value != 1)}"
 
 
 def samples_per_second(value: float, error: float | None = None) -> str:
-    """Return a rate with three significant digits, since more would be noise: 298808 is "299,000"."""
+    """Return a number of samples per second with three significant digits, such as "299,000" for 298808. More would be
+    noise.
+    """
     if not math.isfinite(value):
         return "-"
     rounded = float(f"{value:.3g}")
@@ -127,14 +135,16 @@ def samples_per_second(value: float, error: float | None = None) -> str:
 
 
 def about(value: float) -> str:
-    """Return an estimate of a time in s with two significant digits: 69.6 is "70 s", 200 is "3.3 min"."""
+    """Return an estimate of a time in s as text with two significant digits. For example, 69.6 is "70 s" and 200 is
+    "3.3 min".
+    """
     scaled, unit = (value / 60, "min") if value >= 120 else (value, "s")
     return f"{float(f'{scaled:.2g}'):g} {unit}"
 
 
 def percent(value: float, error: float | None = None, decimals: int | None = None) -> str:
-    """Return a fraction as a percentage: 0.9306 is "93.1 %". With `decimals`, the value and its error have that
-    many.
+    """Return a fraction as a percentage, such as "93.1 %" for 0.9306. With `decimals`, the value and its error have
+    that many.
     """
     if not math.isfinite(value):
         return "-"
@@ -142,12 +152,13 @@ def percent(value: float, error: float | None = None, decimals: int | None = Non
 
 
 def share(value: float) -> str:
-    """Return a fraction as a whole percentage: 0.7561 is "76 %"."""
+    """Return a fraction as a whole percentage, such as "76 %" for 0.7561."""
     return f"{100 * value:.0f} %"
 
 
 def percents(parts: Sequence[float]) -> list[str]:
-    """Return shares of a total as whole percentages that add up to 100: 1, 1 and 1 are "34 %", "33 %" and "33 %".
+    """Return shares of a total as whole percentages that add up to 100. For example, 1, 1 and 1 are "34 %", "33 %" and
+    "33 %".
 
     All are rounded down; then those that lost most are rounded up instead (largest remainder).
     """
@@ -161,7 +172,9 @@ def percents(parts: Sequence[float]) -> list[str]:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a number without a unit with `digits` significant digits, avoiding an exponent where it stays readable."""
+    """Return a number without a unit as text with `digits` significant digits, avoiding an exponent where it stays
+    readable.
+    """
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "not a number")
     if value and not 1e-4 <= abs(value) < 1e6:
@@ -171,13 +184,15 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def updates(value: float, error: float | None = None) -> str:
-    """Return a staleness with its unit: "3.1 updates"."""
+    """Return a staleness with its unit, such as "3.1 updates"."""
     written = plus_minus(value, error, number)
     return f"{written} update{'s' * (written != '1')}"
 
 
 def loss(value: float, error: float | None = None) -> str:
-    """Return a loss with three significant digits, including trailing zeros: "0.170"; "diverged" if not finite."""
+    """Return a loss as text with three significant digits, including trailing zeros, such as "0.170". Return "diverged"
+    if the loss is not finite.
+    """
     return plus_minus(value, error, _three_digits) if math.isfinite(value) else DIVERGED
 
 

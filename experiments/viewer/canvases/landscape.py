@@ -1,4 +1,6 @@
-"""How a run learned: the path of its models over the loss surface, and the regions that they assign to each class."""
+"""How a run learned: the path of its models over the loss surface, and the regions that the models assign to each
+class.
+"""
 
 import numpy as np
 
@@ -67,7 +69,7 @@ def frame(run: Run, learning: Learning, name: str) -> bytes:
 
 
 def pending(name: str, said: str, asks: bool, boundary: bool) -> bytes:
-    """Return a frame with the reason why there are no pictures of the run `name` yet. If `asks`, it requests them when
+    """Return a frame that says why there are no pictures of the run `name` yet. If `asks`, it requests them once it is
     visible.
 
     If `boundary`, it leaves room for the classes' boundary next to the path.
@@ -76,7 +78,7 @@ def pending(name: str, said: str, asks: bool, boundary: bool) -> bytes:
 
 
 def model_word(run: Run) -> str:
-    """Return what to call the model that would be shipped: "centre", "server's model" or "model"."""
+    """Return the word for the model that would be shipped: "centre", "server's model" or "model"."""
     if has_springs(run):
         return "centre"
     return "server's model" if run.experiment.servers else "model"
@@ -88,8 +90,8 @@ def has_springs(run: Run) -> bool:
 
 
 def tie(run: Run, learning: Learning) -> str:
-    """Return how the picture joins a worker to the model: by a "spring", by a "cloud" around all replicas, or by a
-    "line".
+    """Return what joins a worker to the model in the picture: a "spring", a "line", or a "cloud" around all
+    replicas.
     """
     if has_springs(run):
         return "spring"

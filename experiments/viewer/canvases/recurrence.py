@@ -78,13 +78,13 @@ def touch(run: Run, trace: Trace, kinds: int, since: float) -> Touch:
 
 
 def recurrence(run: Run, trace: Trace, kinds: int = 0, since: float = 0.0) -> bytes | None:
-    """Return the packed recurrence of a run's `trace` from `since` (s) on, up to about MOST operations.
+    """Return the packed recurrence of a run's `trace` from `since` (s) on, up to about MOST operations. Return None if
+    the order of operations depends on times in a way that cannot be repeated, so that nothing can be predicted.
 
-    None if the order of operations depends on times in a way that cannot be repeated: nothing can be predicted then.
     Header: servers that serve a queue; slowed, the number below which are the kinds that take a slow rank longer; since
-    and until, the part, in s; link. Columns: from, where the operations of each rank begin, (ranks + 1,); op, of and
-    seconds (see RecordedOp), where a span is a row of the packed timeline, and a message one of the packed messages;
-    and of each message the collective that it is a row of, or -1.
+    and until, the start and end of the part, in s; link. Columns: from, where the operations of each rank begin, (ranks
+    + 1,); op, of and seconds (see RecordedOp), where a span is a row of the packed timeline, and a message one of the
+    packed messages; and of each message the collective that it is a row of, or -1.
     """
     e = run.experiment
     repeats = e.method.is_deterministic(e.knobs)
@@ -204,10 +204,11 @@ def _with_delays(ops: list[RecordedOp], since: float) -> list[RecordedOp]:
 
 
 def _collectives(trace: Trace, link: dict[str, float] | None) -> np.ndarray:
-    """Return the collective to which each message belongs, -1 if it belongs to none.
+    """Return the collective to which each message belongs, or -1 if it belongs to none.
 
-    A rank joins when it sends to its neighbour, and has the result when the message of its other neighbour has arrived:
-    of those that it sends, the last one before that arrival is of the same collective.
+    A rank joins a collective when it sends to its neighbour, and has the result when the message of its other neighbour
+    has arrived. The last message that it sends before that arrival belongs to the same collective as the one that
+    arrives.
     """
     messages = trace.messages
     flight = messages["arrived"] - messages["sent"]

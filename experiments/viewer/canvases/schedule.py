@@ -83,8 +83,8 @@ WORDS = {"network": "for the link from {whom}", "then": ", and then {wait} for t
 
 
 def _causes(study: Study, seen: np.ndarray, idle: dict[str, np.ndarray], place: np.ndarray) -> bytes:
-    """Return the packed causes of idle slots: a rank waits for the op that its next op needs, or for the result of that
-    op to arrive.
+    """Return the packed causes of idle slots: a rank waits for the op whose result its next op needs, or for that
+    result to arrive.
     """
     ops, row = study.ops, np.full(len(study.ops["start"]), -1)
     row[seen] = place[: len(seen)]

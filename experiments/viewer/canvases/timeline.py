@@ -33,7 +33,9 @@ WAITED = COMMUNICATE  # the first of KINDS that is not work
 
 
 class Unfolded(NamedTuple):
-    """The wait explained when a timeline opens: that of `rank` at time `at` (s), or the cause `walked` steps back."""
+    """The wait that is explained when a timeline opens: the wait of `rank` at time `at` (s), or the cause that is
+    `walked` steps back from it.
+    """
 
     rank: int
     at: float
@@ -213,7 +215,7 @@ def describe(run: Run | ScriptRun) -> str:
 
 
 def shares(run: Run | ScriptRun) -> str:
-    """Return a sentence on how the ranks other than servers spent their time; "" if they spent no time."""
+    """Return a sentence on how the ranks other than servers spent their time, or "" if they spent none."""
     busy = {kind: float(seconds[run.experiment.servers :].sum()) for kind, seconds in doing.busy(run.trace).items()}
     if isinstance(run, ScriptRun):
         busy[KINDS[IDLE]] = float(run.summary.idle.sum())  # the end included
@@ -269,7 +271,9 @@ def _as_drawn(trace: Trace) -> tuple[Trace, dict[str, palette.AreaStyle]]:
 
 
 def _shares(trace: Trace, total: float, kinds: int) -> np.ndarray:
-    """Return each rank's shares of time by kind, in 255ths of a column: (ranks, columns, kinds) uint8, flat."""
+    """Return each rank's shares of time by kind, in each column: (ranks, columns, kinds) uint8, flat. A share of 255 is
+    the whole column.
+    """
     columns = max(20, min(1200, CELLS // (trace.ranks * kinds)))
     scale = columns / max(total, 1e-300)
     a = np.clip(trace.spans["start"] * scale, 0, columns)

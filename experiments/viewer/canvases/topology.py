@@ -125,8 +125,8 @@ def places(shape: str, count: int, servers: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _held(run: Run | ScriptRun, of: np.ndarray, count: int) -> tuple[np.ndarray, int]:
-    """Return (the memory of each machine at MOMENTS times, flattened, in 255ths of the largest; the largest in bytes).
-    A machine's memory is that of its fullest rank; `of` is the machine of each rank.
+    """Return the memory of each machine at MOMENTS times, flattened, in 255ths of the largest, and the largest in
+    bytes. The memory of a machine is that of its fullest rank; `of` has the machine of each rank.
     """
     total, table = max(run.trace.seconds(), 1e-300), np.zeros((count, MOMENTS))
     if not len(run.memory["rank"]):
