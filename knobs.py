@@ -14,6 +14,7 @@ import difflib
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -277,7 +278,7 @@ def allowed_values(kind: type[BaseModel], name: str) -> str:
     """Return, in words, the values that knob `name` accepts, such as "1 to 1000 steps", "0 to below 1", or "ring, tree
     or fast".
     """
-    schema = kind.model_json_schema()["properties"][name]
+    schema = _properties(kind)[name]
     options = schema.get("enum") or [o["const"] for o in schema.get("anyOf", []) if "const" in o]
     if options:
         return ", ".join(map(str, options[:-1])) + f" or {options[-1]}" if len(options) > 1 else str(options[0])
@@ -293,6 +294,12 @@ def allowed_values(kind: type[BaseModel], name: str) -> str:
             return f"{above}{_bound(low)}" + (f" to {below}{_bound(high)}" if high is not None else "") + unit
     types = [part.get("type") for part in (schema, *schema.get("anyOf", [])) if part.get("type")]
     return {"boolean": "true or false", "integer": "a whole number", "number": "a number"}.get(types[0], "text")
+
+
+@lru_cache(maxsize=256)
+def _properties(kind: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of each knob of `kind`. Pydantic makes it of all knobs at once, in milliseconds."""
+    return kind.model_json_schema()["properties"]
 
 
 def _bound(value: float) -> str:
