@@ -841,21 +841,26 @@ def test_a_closed_pipe_ends_it_quietly(tmp_path):
     assert len(store.recent(tmp_path)) == 1
 
 
-def test_nothing_heavy_is_imported_for_help_and_list():
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """What a process has imported after a list and a help, and after a run."""
     code = (
         "import sys; from experiments.cli.main import main; main(['list']); main(['run', 'easgd', '--help']);"
-        "heavy = {'numba', 'torch', 'pyarrow', 'plotly', 'pandas', 'rich', 'scipy', 'streamlit'} & set(sys.modules);"
-        "sys.exit(f'imported {heavy}' if heavy else 0)"
+        "print(); print(*sys.modules); main(['run', '--steps', '2', '--runs', sys.argv[1]]);"
+        "print(); print(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    words = [sys.executable, "-c", code, str(tmp_path_factory.mktemp("runs"))]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = [{*line.split()} for line in done.stdout.splitlines() if line.startswith("sys ")]
+    assert len(lines) == 2 and "experiments.cli.main" in lines[0]
+    return lines
 
 
-def test_a_run_imports_neither_torch_nor_pandas_nor_a_plotting_library(tmp_path):
-    code = (
-        f"import sys; from experiments.cli.main import main; main(['run', '--steps', '2', '--runs', '{tmp_path}']);"
-        "heavy = {'torch', 'plotly', 'pandas', 'rich', 'streamlit', 'sklearn'} & set(sys.modules);"
-        "sys.exit(f'imported {heavy}' if heavy else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_nothing_heavy_is_imported_for_help_and_list(imported):
+    heavy = {"numba", "torch", "pyarrow", "plotly", "pandas", "rich", "scipy", "streamlit"}
+    assert not heavy & imported[0]
+
+
+def test_a_run_imports_neither_torch_nor_pandas_nor_a_plotting_library(imported):
+    heavy = {"torch", "plotly", "pandas", "rich", "streamlit", "sklearn"}
+    assert "numba" in imported[1] and not heavy & imported[1]
