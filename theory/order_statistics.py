@@ -31,7 +31,9 @@ def exponential(n: int, k: int, mean: float = 1.0, shift: float = 0.0) -> float:
 
 
 def pareto(n: int, k: int, shape: float) -> float:
-    """Return the mean time until k of n workers are done. Times are Pareto (a heavy tail) of mean 1; `shape` exceeds 1.
+    """Return the mean time until k of n workers are done. Times are Pareto (a heavy tail) of mean 1.
+
+    `shape` must exceed 1.
     """
     _check(n, k)
     least, late = (shape - 1) / shape, 1 / shape

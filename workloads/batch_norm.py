@@ -83,7 +83,7 @@ class NormedConvolution(Convolution):
             gradient[:] = value
 
     def statistics(self, saved):
-        """Return (m, v), the mean and variance of each channel of z in the pass that is `saved`."""
+        """Return (m, v), the mean and variance of each channel of z, from the forward pass that returned `saved`."""
         _, _, m, v, _, _ = saved
         return m, v
 

@@ -1,7 +1,7 @@
-"""The samples over which a batch norm normalises: those of its own worker, or those of all workers in a step.
+"""Choose the samples over which a batch norm normalises: the mini-batch of its own worker, or those of all workers.
 
-A layer gets from `GATHER` a function that exchanges a message with the same layer on all other workers. There is none
-if a worker's own mini-batch is the batch, as it is by default, and during evaluation.
+A layer gets from `GATHER` a function that exchanges a message with the same layer on all other workers. There is no
+such function if each worker normalises over its own mini-batch, which is the default, and during evaluation.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,8 +15,9 @@ GATHER: ContextVar[Callable[[Any], list] | None] = ContextVar("lockstep_gather",
 
 @contextmanager
 def use_gather(gather: Callable[[Any], list] | None) -> Iterator[None]:
-    """Make layers in the block compute statistics over the mini-batches of all workers that `gather` reaches; if it is
-    None, over the worker's own mini-batch.
+    """Make batch norms in the block normalise over the mini-batches of all workers that `gather` reaches.
+
+    If `gather` is None, they normalise over the worker's own mini-batch.
     """
     token = GATHER.set(gather)
     try:
@@ -26,10 +27,11 @@ def use_gather(gather: Callable[[Any], list] | None) -> Iterator[None]:
 
 
 def pool(gather: Callable[[Any], list], mean, variance) -> tuple:
-    """Return (mean, variance), (c,) each, over the equally large batches of all workers, given those of this worker's.
+    """Return the mean and variance over the batches of all workers, shape (c,) each, given those of this worker's
+    batch. All batches have the same size.
 
-    They are added in the order of ranks, so all workers get the same bits. The variance is summed from distances to the
-    mean, which keeps its digits if the mean is far from zero.
+    Workers' values are added in the order of ranks, so all workers get the same bits. The variance is summed from
+    distances to the mean, which keeps its digits if the mean is far from zero.
     """
     parts = gather((mean, variance))
     m = sum(mean for mean, _ in parts) / len(parts)
@@ -37,6 +39,6 @@ def pool(gather: Callable[[Any], list], mean, variance) -> tuple:
 
 
 def average(gather: Callable[[Any], list], *vectors) -> tuple:
-    """Return the mean over all workers of each of these vectors, added in the order of ranks."""
+    """Return the mean of each of these vectors over all workers. Values are added in the order of ranks."""
     parts = gather(vectors)
     return tuple(sum(values) / len(parts) for values in zip(*parts, strict=True))

@@ -29,7 +29,7 @@ class Block(Protocol):
     partial: bool
 
     def enter(self, parts, x) -> tuple:
-        """Return (h, saved): the input of the middle, and what `enter_back` needs."""
+        """Return (h, saved): the inputs of the block's middle, and what `enter_back` needs."""
 
     def inner(self, parts, h) -> tuple:
         """Return (z, saved): this rank's share of the middle's outputs, and what `inner_back` needs."""

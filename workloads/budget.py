@@ -1,4 +1,6 @@
-"""Budget: when a run ends, by steps, epochs, seconds or a target loss, whichever comes first."""
+"""Budget: the limits of a run, in steps, epochs, seconds or as a target loss. The first one that is reached ends the
+run.
+"""
 
 from collections.abc import Sequence
 
@@ -8,7 +10,7 @@ RECENT = 20  # number of mini-batch losses in the moving mean that is compared w
 
 
 class Budget(Knobs):
-    """The bounds of a run. It ends when the first of them is reached."""
+    """The limits of a run, which ends once it reaches the first of them."""
 
     steps: int | None = knob(None, "mini-batches per worker", ge=1, le=10_000_000, unit="steps")
     epochs: float | None = knob(None, "passes over the training set", gt=0, le=10_000, unit="epochs")
@@ -17,11 +19,13 @@ class Budget(Knobs):
 
     @property
     def open_ended(self) -> bool:
-        """True if the run has a bound in seconds or a target loss, and so may end before its steps are done."""
+        """True if the run has a time limit or a target loss, so that it may end before all its steps are done."""
         return self.seconds is not None or self.target_loss is not None
 
     def limit(self, per_epoch: int) -> int | None:
-        """Return the number of steps of a worker with `per_epoch` batches per epoch, or None if it is not limited."""
+        """Return the maximal number of steps of a worker with `per_epoch` batches per epoch, or None if there is no
+        limit.
+        """
         limits = [self.steps, None if self.epochs is None else max(1, round(self.epochs * per_epoch))]
         return min((n for n in limits if n is not None), default=None)
 

@@ -1,4 +1,4 @@
-"""Checkpoints: for each restart of a rank, the newest model reported before it."""
+"""Checkpoints: for each restart of a rank, the newest model that was reported before the restart."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -7,7 +7,9 @@ import numpy as np
 
 
 class Checkpoint(Protocol):
-    """What a restarted rank begins with: `Checkpoints`, or `cluster.real.checkpoint` on real ranks."""
+    """The interface of a store of models from which ranks restart: `Checkpoints`, or `cluster.real.checkpoint` on real
+    ranks.
+    """
 
     def write(self, seconds: float, where: slice | np.ndarray, part: np.ndarray) -> None: ...
     def read(self, moment: float) -> np.ndarray | None: ...
@@ -15,7 +17,9 @@ class Checkpoint(Protocol):
 
 
 class Checkpoints:
-    """The model as last reported before each of the `moments` (s) at which a rank restarts; `w` before any report."""
+    """A store of one model for each of the `moments` (s) at which a rank restarts: the last one reported before. Before
+    any report, the model is `w`.
+    """
 
     def __init__(self, w: np.ndarray, moments: Iterable[float]):
         self._models = {moment: w.copy() for moment in moments}

@@ -141,7 +141,7 @@ def _gap(name: str, cells: Sequence[str], numbers: np.ndarray, lines: Sequence[i
 
 
 def _far(name: str, numbers: np.ndarray) -> tuple[str, ...]:
-    """Return a warning, if any, about a value so far from all others that it may mark missing cells."""
+    """Return a warning, if any, about a value that is so far from all others that it may mark missing cells."""
     values, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
     for end, rest in ((0, values[1:]), (-1, values[:-1])):
         if len(rest) < 2:

@@ -33,8 +33,8 @@ def from_csv(content: bytes, file: str) -> Table:
     """Return the table in a text file called `file`: rows of equal length, with or without a header.
 
     Cells are separated by commas, semicolons, tabs or spaces. Columns from which nothing can be learned are left out,
-    with a note. Raise ValueError if it is not a table; for a known format, the message names it and says how to convert
-    it.
+    with a note. Raise ValueError if the file is not a table. If it has another known format, the message names the
+    format and says how to convert it.
     """
     file_formats.refuse(content, file)
     text = _text(content, file)
@@ -197,8 +197,10 @@ def _delimiter(text: str) -> str:
 
 
 def _has_decimal_commas(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether numbers have decimal commas: some cells have one and none is a number with a decimal point, or a
-    cell has points between thousands and a decimal comma.
+    """Return whether the table's numbers have decimal commas.
+
+    They do if some cells have a decimal comma and none has a decimal point, or if a cell has both points between
+    thousands and a decimal comma.
     """
     cells = [cell for row in rows for cell in row]
     commas = any(map(COMMA.fullmatch, cells)) and not any(map(POINT.fullmatch, cells))
@@ -211,7 +213,7 @@ def _with_point(cell: str) -> str:
 
 
 def _stem(file: str) -> str:
-    """Return a file's name as a word: "Messy data.csv" becomes messy_data."""
+    """Return a file's name as a word: messy_data for "Messy data.csv", for example."""
     return re.sub(r"\W+", "_", PureWindowsPath(file).stem.lower(), flags=re.ASCII).strip("_")[:40]
 
 

@@ -1,4 +1,4 @@
-"""Decoupled learning: a stage that learns without the error of the stage after it, called a module.
+"""Decoupled learning: a stage of a pipeline, called a module, learns without the error of the stage after it.
 
 Each method replaces that error with something else, whose parameters are not part of the model:
 
@@ -135,8 +135,8 @@ class Synthesiser(Auxiliary):
             return (z / len(z)).reshape(y.shape), (z, saved)
 
     def lesson(self, a, saved, d) -> tuple:
-        """Return (loss, g): the squared error of the prediction that `guess` saved, whose target is the gradient `d`,
-        and the error's gradient at a.
+        """Return (loss, g): the squared error of the prediction in `saved`, compared with the gradient `d`, and the
+        gradient of this loss at a.
         """
         with self.event_log.doing(COMPUTE, "lesson"):
             z, saved = saved

@@ -14,8 +14,8 @@ from workloads.layers import Dense, Layer, Residual
 
 
 class DensePass:
-    """A function of (w, x, target) that returns (loss, g) from one compiled pass through `layers`. `by_layer` computes
-    the same, layer by layer.
+    """A function of (w, x, target) that computes (loss, g) in one compiled pass through `layers`. `by_layer` computes
+    the same values layer by layer.
     """
 
     def __init__(self, layers: Sequence[Dense | Residual], by_layer: Callable):

@@ -1,4 +1,4 @@
-"""Expert shard: one rank's part of a model with mixtures of experts, if the experts are divided among ranks.
+"""Expert shard: one rank's part of a model with mixtures of experts, whose experts are divided among ranks.
 
 Its numbers are in one vector w, (d_r,): first the parameters of its own experts in every block, then the replicated
 ones, which every rank has. Each rank computes the loss of its own samples. The rows of their tokens go to the ranks of

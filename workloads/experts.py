@@ -46,7 +46,7 @@ OWN = 4  # parameters of an expert: W1, b1, W2, b2
 
 
 class Routing(NamedTuple):
-    """What backward needs to know about the tokens of a block."""
+    """The assignment of a block's tokens to experts, with what the backward pass needs to know."""
 
     u: Any  # (samples, time, width), of the norm
     r: Any  # (tokens,), of the norm
@@ -62,7 +62,8 @@ class Routing(NamedTuple):
 
 @dataclass(frozen=True)
 class MoeBlock(Layer):
-    """The block described at the top of this file. Rows of tokens are sorted by expert, and then by token.
+    """A block with a mixture of experts, as described at the top of this file. Rows of tokens are sorted by expert, and
+    then by token.
 
     Parameters: gain and bias of the norm, R, then W1, b1, W2, b2 of each expert. With one expert it computes what an
     MlpBlock with the same parameters does.
@@ -175,7 +176,7 @@ class MoeBlock(Layer):
 
 
 class RoutingTally:
-    """What this rank's tokens have chosen since the tally was cleared, for each block that they passed."""
+    """For each block, the experts that this rank's tokens have chosen since the tally was cleared."""
 
     def clear_tally(self) -> None:
         self.wanted: list[np.ndarray] = []  # choices of each expert
@@ -188,13 +189,15 @@ class RoutingTally:
 
     @property
     def fraction_dropped(self) -> float:
-        """The fraction of this rank's choices that found their expert full."""
+        """The fraction of this rank's choices that were dropped because the expert was full."""
         choices = sum(map(np.sum, self.wanted))
         return float((choices - sum(map(np.sum, self.taken))) / max(1, choices))
 
     @property
     def imbalance(self) -> float:
-        """The choices of the most popular expert as a multiple of the mean, averaged over blocks."""
+        """The number of choices of the most popular expert, as a multiple of the mean over experts, averaged over
+        blocks.
+        """
         return float(np.mean([wanted.max() / wanted.mean() for wanted in self.wanted] or [1.0]))
 
 
@@ -231,13 +234,13 @@ def by_expert(parts: Sequence) -> list[Sequence]:
 
 
 def run_experts(parts, inputs: Sequence) -> tuple[list, list]:
-    """Return (outputs, saved), one of each per expert, given the rows of each expert."""
+    """Return (outputs, saved), two lists with an entry for each expert, given the rows that each expert takes."""
     done = [mlp(own, x) for own, x in zip(by_expert(parts), inputs, strict=True)]
     return [y for y, _ in done], [saved for _, saved in done]
 
 
 def run_experts_back(parts, saved: Sequence, doutputs: Sequence) -> tuple[list, list]:
-    """Return (gradients of the inputs, pending), one of each per expert."""
+    """Return (gradients of the inputs, pending), two lists with an entry for each expert."""
     done = [mlp_back(own, kept, dy) for own, kept, dy in zip(by_expert(parts), saved, doutputs, strict=True)]
     return [dx for dx, _ in done], [pending for _, pending in done]
 

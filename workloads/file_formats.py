@@ -51,7 +51,9 @@ def is_called_like_a_table(file: str) -> bool:
 
 
 def zip_of(content: bytes, file: str) -> tuple[str, str] | None:
-    """Return (what a zip is, what to do) if it does not contain a run; None if it does, or if this is unclear."""
+    """Return, in words, (what a zip file is, what the user can do), or None if it contains a run or its content is
+    unclear.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = [PureWindowsPath(name).name for name in archive.namelist()]
@@ -76,7 +78,9 @@ def _by_its_start(content: bytes) -> tuple[str, str] | None:
 
 
 def _text(content: bytes) -> tuple[str, str] | None:
-    """Return (what it is, what to do) for a known text format other than CSV; None for other content."""
+    """Return, in words, (what a file is, what the user can do) for a known text format other than CSV, or None for
+    other content.
+    """
     start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:9].lower() == b"@relation":
         return (

@@ -26,8 +26,9 @@ from workloads.transformer_blocks import ExpertsBlock, HeadsBlock, TokenBlock, T
 class GridShard(TensorShard, RoutingTally):
     """Shard `rank` of `ranks` of one pipeline stage; see `TensorShard`.
 
-    `pieces` are ascending slices of the positions, all of them if there are none. `holder` is (holder, holders), which
-    part of the experts of each mixture it has; they are the first `experts` numbers of w.
+    `pieces` are ascending slices of the positions that the shard has; if there are none, it has all positions. `holder`
+    is (holder, holders): the shard has part `holder` of `holders` of the experts of each mixture. Their parameters are
+    the first `experts` numbers of w.
     """
 
     def __init__(self, task, rank, ranks, some: slice, chunks, pieces: Sequence[slice], attention, holder, exchange):
@@ -53,7 +54,9 @@ class GridShard(TensorShard, RoutingTally):
         return mean
 
     def report_part(self, w, first: bool, experts: bool) -> None:
-        """Report what this rank would ship now: its experts if `experts`, and everything else if `first`."""
+        """Report the parts of the model that this rank would ship now: its experts if `experts`, and everything else if
+        `first`.
+        """
         start, stop = 0 if self.rank == 0 else self.biases, len(w) if self.rank == 0 else self.sharded
         start, stop = start if experts else self.experts, stop if first else self.experts
         self.task.report(w[start:stop], self.where[start:stop])
@@ -70,7 +73,7 @@ class GridShard(TensorShard, RoutingTally):
 
 
 class HeadsShard(BlockShard):
-    """An attention block at some positions; `attention` also reads the keys of the others."""
+    """An attention block at some positions. `attention` also reads the keys of the other positions."""
 
     def __init__(self, task, number, block: HeadsBlock, places, attention):
         super().__init__(task, number, block, places)

@@ -47,7 +47,7 @@ class Layer(Protocol):
         """Return (y, saved): the outputs, and what the backward pass needs."""
 
     def in_precision(self, kind: str) -> "Layer":
-        """Return a copy that rounds to 16-bit format `kind` what it stores and reads again within a pass.
+        """Return a copy that rounds all it stores and reads again within a pass to the 16-bit format `kind`.
 
         By default, a layer stores nothing of this sort and returns itself.
         """
@@ -61,7 +61,9 @@ class Layer(Protocol):
         return self
 
     def statistics(self, saved) -> Any:
-        """Return what `evaluate` needs from a forward pass of training samples, if y depends on the batch."""
+        """Return the statistics of a forward pass of training samples that `evaluate` needs. They exist if y depends on
+        the batch.
+        """
         return None
 
     def evaluate(self, parts, x, statistics=None) -> Any:

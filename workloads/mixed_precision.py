@@ -152,8 +152,8 @@ def is_short(x) -> bool:
 
 
 def extents_in_16_bits(nest: Any) -> dict[int, int]:
-    """Return the size in bytes of each array in nested tuples and lists, by address, with two bytes for each number
-    that hardware would keep in 16 bits.
+    """Return the size in bytes of each array in nested tuples and lists, by address. Numbers that hardware would keep
+    in 16 bits count two bytes each.
     """
     whole, short = extents(nest), extents([x for x in arrays_in(nest) if is_short(x)])
     return {address: nbytes // 2 if address in short else nbytes for address, nbytes in whole.items()}

@@ -32,7 +32,7 @@ class Settings(models.ModelKnobs):
 
     @property
     def numbers(self) -> int:
-        """The number of pixels of all images."""
+        """The total number of pixels of all images."""
         return 70_000 * 28 * 28
 
 
@@ -52,7 +52,7 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
 
 
 def pair(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return images (n, 28, 28) of bytes and labels (n,) of one part, "train" or "t10k"."""
+    """Return the images, (n, 28, 28) of bytes, and labels, (n,), of one part of the data: "train" or "t10k"."""
     images = read(folder, f"{part}-images-idx3-ubyte", IMAGES)
     labels = read(folder, f"{part}-labels-idx1-ubyte", LABELS)
     name = f"{part}-labels-idx1-ubyte in {folder}"
@@ -72,8 +72,9 @@ def find(folder: Path, name: str) -> Path | None:
 
 
 def read(folder: Path, name: str, magic: int) -> np.ndarray:
-    """Return the array of bytes in an IDX file. Raise ValueError, naming what was found, if it is missing or is not
-    one.
+    """Return the bytes in an IDX file as an array.
+
+    Raise ValueError if the file is missing or is not an IDX file. The message says what was found instead.
     """
     path = find(folder, name)
     if path is None:

@@ -25,7 +25,7 @@ MAX_WIDTH = 65536
 MAX_HIDDEN = 64
 
 MLP, DEEP, FILTERS = {"model": ("mlp",)}, {"model": ("residual",)}, {"model": ("cnn", "cnn_bn")}
-"""The models to which some knobs apply."""
+"""The models to which some knobs are restricted."""
 
 
 class ModelKnobs(DataKnobs):
@@ -49,7 +49,7 @@ class ModelKnobs(DataKnobs):
 
 
 def sizes(text: str) -> list[int]:
-    """Return the layer sizes in a text such as "128,128". Raise ValueError for other text."""
+    """Return the sizes of layers from a text such as "128,128". Raise ValueError for other text."""
     text = text.replace(" ", "")
     if not text:
         return []

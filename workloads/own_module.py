@@ -120,7 +120,7 @@ def defined_names(content: bytes) -> set[str]:
 
 
 def title(name: str) -> str:
-    """Return the title of the network stored as `name`: "mynet" for "mynet_0f9a2c11"."""
+    """Return the title of the network stored as `name`, such as "mynet" for "mynet_0f9a2c11"."""
     return name.rpartition("_")[0] or name
 
 

@@ -124,7 +124,9 @@ class Kinds(Quadratic):
         self.optimum = self.scale @ self.points / self.scale.sum()
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """Return (points, curvature) for these samples. Raise ValueError unless there are as many as in a stretch."""
+        """Return (points, curvature) for these samples. Raise ValueError if there are more or fewer samples than in a
+        stretch of one kind.
+        """
         if len(indices) != self.stretch:
             raise Refusal(
                 f"batch is {len(indices)}, but each stretch of one kind has {self.stretch} samples; "

@@ -1,4 +1,4 @@
-"""Sequence shard: one rank's positions of every sequence, if several ranks compute each sample together.
+"""Sequence shard: the positions that one rank computes of every sequence, if several ranks share each sample.
 
 All layers but attention treat each position by itself, so a rank computes them for its own positions only. Attention
 involves positions of other ranks. It is passed in as an argument, which exchanges what it needs:

@@ -59,7 +59,7 @@ class Sequential:
         self.segments: list[slice] = []  # of layers whose activations are recomputed; empty if none are
 
     def __str__(self) -> str:
-        """Return the kind and outputs of every layer: "dense 64, dense 10"."""
+        """Return the kind and outputs of every layer, such as "dense 64, dense 10"."""
         return ", ".join(f"{layer.name} {'x'.join(map(str, layer.outputs))}" for layer in self.layers)
 
     @property
@@ -152,8 +152,7 @@ class Sequential:
         return loss, self.backward(w, saved, dy)[1]
 
     def _by_segment(self, w, x, target) -> tuple:
-        """Return what `_by_layer` returns, bit for bit, but keep only the input of each segment until its backward
-        pass.
+        """Return the same as `_by_layer`, bit for bit, but keep only the input of each segment until its backward pass.
 
         A segment's forward pass is repeated then, except for the last one.
         Source: Chen et al., arXiv:1604.06174, 2016.
@@ -185,15 +184,15 @@ class Sequential:
         return x, saved
 
     def scratch(self, samples: int) -> int:
-        """Return the bytes of attention weights that one layer computes again in backward."""
+        """Return the size in bytes of the attention weights that one layer recomputes in the backward pass."""
         itemsize = 2 if self.in_16_bits else self.dtype.itemsize
         return samples * max(layer.scratch for layer in self.layers) * itemsize
 
     def with_recomputation(self, how: str = "full") -> Sequential:
         """Return a copy of this model that recomputes activations in the backward pass.
 
-        "full": about sqrt(depth) inputs and sqrt(depth) layers' activations are kept at a time. "selective": attention
-        weights are not kept. Raise ValueError if there are none.
+        With "full", about sqrt(depth) inputs and sqrt(depth) layers' activations are kept at a time. With "selective",
+        attention weights are not kept; raise ValueError if the model has none.
         """
         if how == "selective":
             layers = tuple(layer.with_recomputation() for layer in self.layers)
@@ -210,7 +209,7 @@ class Sequential:
 
     @property
     def in_16_bits(self) -> bool:
-        """True if it computes in mixed precision."""
+        """True if the model computes in mixed precision."""
         return isinstance(self.layers[-1], RoundedLayer)
 
     def in_precision(self, kind: str, copies: bool = True) -> Sequential:
@@ -280,7 +279,7 @@ class Sequential:
         return [self._part(some) for some in cut_layers(work, stages)]
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
-        """Return how many numbers per sample pass from each stage to the next."""
+        """Return the number of values per sample that pass from each stage to the next."""
         return tuple(math.prod(stage.outputs) for stage in self.split(stages)[:-1])
 
     def _part(self, some: slice) -> Sequential:
@@ -316,8 +315,8 @@ def population(x: np.ndarray) -> np.ndarray:
 
 
 def cut_layers(work: Sequence[float], stages: int | Sequence[int], what: str = "layers") -> list[slice]:
-    """Return the slices of the layers that form `stages` parts, balanced by the `work` of each layer, or parts of
-    `stages[i]` layers.
+    """Return the slices of the layers of each stage. `stages` is their number, balanced by the `work` of each layer, or
+    the sequence of their numbers of layers.
 
     Raise ValueError (calling the layers `what`) if a part would be empty or a layer left over.
 
@@ -339,8 +338,8 @@ def cut_layers(work: Sequence[float], stages: int | Sequence[int], what: str = "
 
 
 def balance(work: Sequence[float], parts: int) -> list[slice]:
-    """Return the slices of consecutive parts of `work`: the largest as small as possible, then the rest as equal as
-    possible.
+    """Cut `work` into consecutive parts, and return their slices. The largest part is as small as possible, and the
+    others are then as equal as possible.
 
     >>> balance([1, 2, 3, 4, 5], 2)
     [slice(0, 3, None), slice(3, 5, None)]

@@ -46,7 +46,7 @@ class Settings(DataKnobs):
 
 
 def build(settings: Settings, dtype=np.float32, seed: int = SEED) -> Sparse:
-    """Return the workload. Every run uses the rows of SEED; an exercise uses those of a secret seed."""
+    """Return the workload. Every run uses the rows drawn with SEED; an exercise uses rows drawn with a secret seed."""
     s = settings
     if s.rows * s.nonzeros > 2 * 10**8:
         raise ValueError(
@@ -108,7 +108,7 @@ class SparseSamples(Samples):
 
     @property
     def price(self) -> tuple[float, float]:
-        """The (FLOPs, bytes) of the step, without those of accessing w."""
+        """The numbers of FLOPs and bytes of the step, not counting accesses to w."""
         along = self.workload.parameters if self._dense else 0
         numbers = self._bounds[-1]
         flops, words = 10 * numbers + 40, 3 * numbers + 3

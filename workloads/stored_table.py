@@ -65,13 +65,14 @@ def save(table: Table) -> str:
 
 
 def title(name: str) -> str:
-    """Return the title of the table with this name: "the table “iris”" for "iris_0f9a2c11"."""
+    """Return the title of the table with this name, such as "the table “iris”" for "iris_0f9a2c11"."""
     return f"the table “{name.rpartition('_')[0] or name}”"
 
 
 def cells(name: str) -> int:
-    """Return the number of cells of the table `name` without reading them, or 0 if its file is damaged. Raise
-    ValueError if there is no such table.
+    """Return the number of cells of the table `name` without reading them, or 0 if its file is damaged.
+
+    Raise ValueError if there is no such table.
     """
     try:
         with zipfile.ZipFile(_path(name)) as file, file.open("cells.npy") as array:

@@ -58,9 +58,10 @@ class Supervised(Workload):
 
     @property
     def guessing(self) -> float | None:
-        """The loss of guessing: uniformly (the logarithm of the number of classes) or, in a regression, the mean.
+        """The loss of guessing without a look at the sample.
 
-        The latter is half the variance of the held-out targets.
+        A classifier guesses uniformly; the loss is then the logarithm of the number of classes. A regression guesses
+        the mean; the loss is then half the variance of the held-out targets.
         """
         return math.log(self.model.outputs[-1]) if self.classifies else self.target_variance / 2
 
@@ -125,7 +126,7 @@ class Supervised(Workload):
 
     @property
     def units(self) -> tuple[int, ...]:
-        """The number of outputs of each layer: units, or the filters of a convolution."""
+        """The number of outputs of each layer: its units or, for a convolution, its filters."""
         return tuple(layer.outputs[0] for layer in self.model.layers)
 
     def unit_blocks(self, units: Sequence[int]) -> list:
@@ -138,7 +139,10 @@ class Supervised(Workload):
         return self.model.boundaries(stages)
 
     def _check_whole(self, how: str) -> None:
-        """Raise ValueError in mixed precision, where only whole layers round what they compute."""
+        """Raise ValueError in mixed precision, because parts of layers do not round what they compute.
+
+        `how` says, for the message, how layers would be divided.
+        """
         if self.in_16_bits:
             raise ValueError(
                 f"precision: layers that compute in 16 bits cannot be {how}; use float32, or a method that computes "

@@ -37,7 +37,10 @@ class Settings(models.ModelKnobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
-    """Return the workload. Raise ValueError without the table or label, or if missing cells are to be refused."""
+    """Return the workload.
+
+    Raise ValueError if the table or the label does not exist, or if cells are missing and `missing` is "refuse".
+    """
     s, table = settings, load(settings.table)
     try:
         x, target, classes, _, notes, row = samples(table, s.label, s.regression, s.missing)

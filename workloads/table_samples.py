@@ -136,7 +136,7 @@ def _cells(table: Table, name: str) -> np.ndarray:
 
 
 def _has_label(table: Table, label: str) -> np.ndarray:
-    """Return a mask of the rows in which this column is not missing, (rows,) of bool."""
+    """Return a mask, (rows,) of bool, that is true where this column is not missing."""
     cells, words = _cells(table, label), table.words.get(label, ())
     return cells != words.index(UNKNOWN) if UNKNOWN in words else ~np.isnan(cells)
 
@@ -187,7 +187,7 @@ def _features(table: Table, label: str, used: Sequence[str], width: int) -> str:
 
 
 def _some(parts: Sequence[str]) -> str:
-    """Return the parts as text: the first NAMED of them, and how many more there are."""
+    """Return the first NAMED of the parts as text, and how many more there are."""
     more = f" and {len(parts) - NAMED:,} more" if len(parts) > NAMED else ""
     return ", ".join(parts[:NAMED]) + more
 

@@ -1,8 +1,8 @@
 """Task: one rank's part of the training, as an algorithm uses it; the same for every algorithm and cluster.
 
 An algorithm asks for initial parameters, steps and gradients, and reports the model that it would ship now. The task
-ends it according to the budget, and records losses, samples, staleness, memory and reports, so that every algorithm
-stops, fails and is measured in the same way.
+ends the training when the budget is spent, and records losses, samples, staleness, memory and reports, so that every
+algorithm stops, fails and is measured in the same way.
 """
 
 import math
@@ -90,7 +90,7 @@ class Task:
 
     @property
     def layers(self) -> tuple[slice, ...]:
-        """The slice of w of each layer in a layerwise pass; a single slice if the model does not consist of layers."""
+        """The slice of w of each layer in a layerwise pass; one slice if the model does not consist of layers."""
         return places(self.workload)
 
     @property
@@ -109,7 +109,7 @@ class Task:
 
     @property
     def open_ended(self) -> bool:
-        """True if the budget has seconds or a target loss, and so may be spent before its steps are done."""
+        """True if the budget has a time limit or a target loss, so that the run may end before its steps are done."""
         return self.budget.open_ended
 
     def steps(self, together: bool = False) -> Iterator[int]:
@@ -154,8 +154,8 @@ class Task:
         return loss, g
 
     def is_usable(self, *pieces: np.ndarray, agree=None) -> bool:
-        """Update a dynamic loss scale, and return whether to take a step with the gradient that this rank holds in
-        `pieces`, one or more vectors.
+        """Update a dynamic loss scale, and return whether the gradient that this rank holds in `pieces` is fit for a
+        step. `pieces` are one or more vectors.
 
         With a dynamic loss scale a step is skipped if the gradient is not finite, because it has overflowed; the scale
         is then halved. Otherwise this is True and costs nothing. If ranks hold different parts of the gradient, all
@@ -179,7 +179,7 @@ class Task:
             self.short_weights.store(w, self.event_log.step)
 
     def portion(self, w: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return (loss, g) at w, means over the training samples at `indices`. The loss is not recorded."""
+        """Return (loss, g) at w: means over the training samples at `indices`. The loss is not recorded."""
         return self._gradient(w, self._fetch(indices), "portion")
 
     def descend(
@@ -303,15 +303,17 @@ class Task:
     # records
 
     def needs(self, w, g, saved, scratch: int = 0) -> None:
-        """Record that this rank holds w, the gradient g, the arrays nested in `saved` for backward, and `scratch` bytes
-        that backward computes again.
+        """Record what this rank holds: w, the gradient g, the arrays nested in `saved` for backward, and `scratch`
+        bytes that backward computes again.
         """
         self.event_log.hold("parameters", self._with_copies(w.nbytes))
         self.event_log.hold("gradients", g.nbytes)
         self.holds("activations", scratch + sum(self.workload.extents(saved).values()))
 
     def repeats(self, part, samples: int) -> int:
-        """Return the bytes of attention weights that a backward pass of `part`, a model, computes again and holds."""
+        """Return the size in bytes of the attention weights that a backward pass through the model `part` recomputes
+        and holds.
+        """
         return part.scratch(samples) if self.workload.recomputes == "selective" else 0
 
     def computing(self, label: str) -> AbstractContextManager[None]:
@@ -374,7 +376,9 @@ class Task:
             )
 
     def _with_copies(self, nbytes: int) -> int:
-        """Return the bytes of parameters that take `nbytes` in float32, with their 16-bit copy if there is one."""
+        """Return the size in bytes of parameters that take `nbytes` in float32, including their 16-bit copy if there is
+        one.
+        """
         if self.short_weights:
             return nbytes // 2
         return nbytes + nbytes // 2 if self.workload.in_16_bits and not self.serves else nbytes
@@ -411,7 +415,9 @@ class Task:
 
     @contextmanager
     def _exchanging(self, doing: AbstractContextManager) -> Iterator[None]:
-        """Let layers in the block exchange statistics with those of all ranks, outside the recorded span."""
+        """Let batch norms in the block exchange statistics with all ranks. The recorded span does not contain the
+        exchange.
+        """
 
         def gather(x: Any) -> list:
             doing.__exit__(None, None, None)

@@ -23,7 +23,9 @@ _EXPERT_BIAS, _EXPERT, _SHARDED, _REPLICATED, _NORM = KINDS = range(5)
 
 
 class TensorPiece(NamedTuple):
-    """This rank's piece of a tensor: `places` are its numbers' indices in the whole model, in the piece's shape."""
+    """This rank's piece of a tensor. `places` has the index in the whole model of each of its numbers, in the piece's
+    shape.
+    """
 
     kind: int
     places: np.ndarray
@@ -90,7 +92,7 @@ class TensorShard:
         return loss, dy
 
     def largest(self, z):
-        """Return the largest number of each row, (rows,)."""
+        """Return the largest value of each row, (rows,)."""
         with self.task.event_log.doing(COMPUTE, "loss"):
             largest = kernels.empty(len(z), z)
             kernels.row_largest(largest, z)

@@ -70,7 +70,7 @@ def _outputs(number: int, layer: Layer, units: int) -> Block:
 
 
 def _groups(layers: Sequence[Layer], mixtures: bool) -> Iterator[tuple[int, tuple[Layer, ...]]]:
-    """Yield (number of its first layer, layers) for each block. Dense layers form pairs."""
+    """Yield (index, layers) for each block, where `index` is the number of its first layer. Dense layers form pairs."""
     allowed = (Dense, Embedding, AttentionBlock, MlpBlock, Head, *[MoeBlock] * mixtures)
     at = 0
     while at < len(layers):

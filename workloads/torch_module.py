@@ -110,7 +110,7 @@ class TorchModule(Workload):
         return parts
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
-        """Return how many numbers per sample pass from each stage to the next."""
+        """Return the number of values per sample that pass from each stage to the next."""
         x, crossing = self.x[:1], []
         for stage in self.split(stages)[:-1]:
             x, _ = stage.forward(stage.start(), x)

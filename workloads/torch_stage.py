@@ -22,7 +22,7 @@ TURN = Lock()  # for putting parameters into a module for a forward pass, since 
 class ForwardPass:
     """A forward pass recorded by autograd: the copy of the weights, the inputs, the outputs, and the bytes it keeps.
 
-    It can be weighed like an array (`kernels.arrays.extents`).
+    Its memory can be counted like that of an array (`kernels.arrays.extents`).
     """
 
     own: Any
@@ -56,7 +56,7 @@ class TorchStage:
         self._flops: dict[tuple, int] = {}  # of a forward pass, by the shape of x
 
     def __str__(self) -> str:
-        """Return the kinds of the children: "linear, relu"."""
+        """Return the kinds of the children, such as "linear, relu"."""
         return ", ".join(type(child).__name__.lower() for child in [*self.module.children()] or [self.module])
 
     def start(self, seed: int = 0) -> np.ndarray:
@@ -181,7 +181,7 @@ def _storage(tensor):
 
 
 def _put(new, g, add: bool):
-    """Return `new`, or, if g is given, g with `new` written over it or added to it."""
+    """Return `new` if g is None. Otherwise write `new` over g or, with `add`, add it to g, and return g."""
     if g is None:
         return new
     g[:] = g + new if add else new
@@ -195,7 +195,7 @@ def _tensor(array):
 
 
 def _like(array, tensor):
-    """Return `tensor` as the kind of array that `array` is."""
+    """Convert `tensor` to the kind of array that `array` is."""
     return tensor.numpy() if isinstance(array, np.ndarray) else tensor
 
 

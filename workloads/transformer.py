@@ -344,7 +344,7 @@ def norm(x, gain, bias) -> tuple:
 
 
 def norm_back(dy, dh, u, r, gain):
-    """Return dx of a block: the gradient through its norm, plus dy from the residual path."""
+    """Return dx of a block: the gradient through its norm, plus dy, which comes along the residual path."""
     dx = kernels.empty_like(dy)
     kernels.layer_norm_backward_input(rows(dx), rows(dh), rows(u), r, gain)
     kernels.residual_add(dx, dx, dy, 1.0)
@@ -375,7 +375,9 @@ def _norm(width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dense(generator: np.random.Generator, *shapes: tuple[int, int], gain: float) -> list[np.ndarray]:
-    """Return the weights (He's initialisation) and biases of products, alternating; the last weights times `gain`."""
+    """Return the initial weights and biases of products, alternately. Weights have He's initialisation, the last ones
+    times `gain`.
+    """
     parts = []
     for shape in shapes:
         parts += he(generator, shape, shape[0], "none"), np.zeros(shape[1])

@@ -65,7 +65,7 @@ class TokenBlockAt(TokenBlock):
 
 
 class NormedBlock:
-    """The methods before and after the middle of a block that begins with a norm and ends with a bias and the residual
+    """The methods before and after the middle of a block that begins with a norm, and ends with a bias and a residual
     sum.
     """
 

@@ -22,11 +22,11 @@ class Evaluation(NamedTuple):
 
 
 class DataKnobs(Knobs):
-    """The settings of a workload, which give the size of its data before the data are built."""
+    """The settings of a workload. They tell the size of its data before the data are built."""
 
     @property
     def numbers(self) -> float:
-        """The approximate count of numbers created or read to build the workload; 0 if they are always few."""
+        """The approximate number of values that building the workload creates or reads, or 0 if they are always few."""
         return 0
 
 
@@ -107,7 +107,10 @@ class Workload(Protocol):
         raise ValueError(f"{self.name} has no layers to cut into stages; use digits, spirals, mnist or text instead.")
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
-        """Return how many numbers per sample pass from each stage to the next. Raise ValueError like `split`."""
+        """Return the number of values per sample that pass from each stage to the next.
+
+        Raise ValueError if `split` does.
+        """
         raise ValueError(f"{self.name} has no layers to cut into stages; use digits, spirals, mnist or text instead.")
 
     def blocks(self, rank: int, ranks: int, holder: tuple[int, int] | None = None) -> list:
