@@ -5,13 +5,18 @@ from lessons.figure import column, value
 
 
 def left(run, workers: int) -> float:
-    """Return the loss of the average of `workers` models, as a percentage of one worker's: bias + variance / N."""
+    """Return the loss of the average of `workers` models, as a percentage of the loss of one worker's model.
+
+    It is computed as bias + variance / N.
+    """
     return 100 * (0.3 + 0.7 / workers)
 
 
 def halfway(run, starts: str) -> str:
-    """Return whether the loss of the mean of two networks is "better" than the mean of their losses, "between" that and
-    the higher one, or "worse" than both.
+    """Compare the loss of the mean of two networks with the losses of the two networks.
+
+    Return "better" if it is below the mean of their losses, "worse" if it is above both losses, and "between"
+    otherwise.
     """
     rows = once.two_starts.rows(run)
     mean = value(rows, "loss", starts=starts, along=0.5)
@@ -20,8 +25,9 @@ def halfway(run, starts: str) -> str:
 
 
 def seldom(run, period: int, what: str) -> str:
-    """Return how a quantity changes if eight workers average every `period` steps instead of every step: "higher",
-    "lower" or "same".
+    """Compare averaging every `period` steps with averaging in every step, with eight workers.
+
+    Return "higher", "lower" or "same" for the quantity that `what` names, such as the loss.
     """
     often, now = (_quantity(meetings.meeting(run, p), what) for p in (1, period))
     return "same" if abs(now / often - 1) < 0.05 else "higher" if now > often else "lower"
@@ -34,8 +40,10 @@ def _quantity(done, what: str) -> float:
 
 
 def share(run, workers: int, work: str) -> str:
-    """Return how the held-out loss of averaging workers compares with a single worker's, if they share its steps or
-    each take as many as it does: "lower", "same" or "higher".
+    """Compare the held-out loss of workers that average their models with the loss of a single worker.
+
+    `work` says whether the workers share the single worker's steps or each take as many as it does. Return "lower",
+    "same" or "higher".
     """
     epochs = 16 if work.startswith("In both") else 16 * workers
     together = keeping_up.sharing(run, "model_averaging", workers, epochs)["held_out_loss"]
@@ -44,8 +52,8 @@ def share(run, workers: int, work: str) -> str:
 
 
 def gain(run, keep: float) -> float:
-    """Return how many times as far as plain averaging block momentum gets, if it keeps the fraction `keep` of its last
-    step.
+    """Return how far block momentum gets, as a multiple of the distance that plain averaging covers. It keeps the
+    fraction `keep` of its last step.
     """
     return momentum.gain(run, form="classical", block_momentum=keep)
 
@@ -54,8 +62,9 @@ BOTH = {"all are late now and then, and one also takes three times as long": ("e
 
 
 def company(run, late: str) -> str:
-    """Return how much of the waiting ends if eight machines average every 64 steps instead of every step: most
-    ("goes"), none ("stays") or "part".
+    """Return how much of the waiting disappears if eight machines average every 64 steps instead of every step.
+
+    The answer is "goes" if most of it disappears, "stays" if none does, and "part" otherwise.
     """
     often, seldom = (waiting.speed_up(run, *(waiting.LATE | BOTH)[late], period) for period in (1, 64))
     return "goes" if seldom > 2 * often else "stays" if abs(seldom / often - 1) < 0.05 else "part"
@@ -70,16 +79,19 @@ def first(run, cluster: str) -> str:
 
 
 def spring(run, period: int) -> str:
-    """Return whether EASGD or Downpour ends with the better server model after 256 steps, if workers visit the server
-    every `period` steps and each method runs at its best rate.
+    """Return which method ends with the better server model after 256 steps: "elastic" (EASGD), "downpour", or "level".
+
+    Workers visit the server every `period` steps, and each method runs at its best learning rate.
     """
     elastic, downpour = (springs.visiting(run, method, period)[0] for method in ("EASGD", "Downpour"))
     return "level" if 1 / 1.6 < downpour / elastic < 1.6 else "elastic" if elastic < downpour else "downpour"
 
 
 def settles(run, often: str) -> str:
-    """Return where the average of two workers with different data converges: to the "optimum", to the "middle" of the
-    two workers' own optima, or "between" the two.
+    """Return where the average of two workers with different data converges.
+
+    The answer is "optimum", "middle" for the middle of the two workers' own optima, or "between" for a point between
+    these two.
     """
     period = {"in every step": 1, "every 20 steps": 20, "every 200 steps": 200}[often]
     where = float(run(algorithm="local_sgd", period=period, **unlike.UNLIKE).parameters[0])
@@ -87,8 +99,9 @@ def settles(run, often: str) -> str:
 
 
 def correction(run, period: int, correct: str) -> float:
-    """Return where the average of two workers with different data settles at a learning rate of 0.5, with or without
-    SCAFFOLD's correction.
+    """Return the parameter at which the average of two workers with different data settles, at a learning rate of 0.5.
+
+    SCAFFOLD's correction is used unless `correct` begins with "Nothing".
     """
     kind = "average" if correct.startswith("Nothing") else "scaffold"
     values = unlike.UNLIKE | {"learning_rate": 0.5, "steps": 60 * period, "precision": "float64"}

@@ -1,4 +1,4 @@
-"""Judge the worker of this chapter's exercise: what its model has learned, and the cost.
+"""Judge the worker of this chapter's exercise by what its model has learned and what that cost.
 
 The worker sees every problem in a `Disguise`, so that knowing the data or the optimum in advance does not help. Sizes
 are random, and memory is counted in all runs.
@@ -94,8 +94,8 @@ def check(solution, seed):
 
 
 def _run(ranks, disguise, gradients, **values):
-    """Run the experiment with `ranks[r]` as rank r, each limited to `gradients` gradients, and return the Run. Raise
-    SolutionError if no model was reported.
+    """Run the experiment with `ranks[r]` as rank r, and return the Run. Each rank may compute at most `gradients`
+    gradients. Raise SolutionError if no model was reported.
     """
     roles = [attempt.role("worker") for attempt in ranks]
 
@@ -109,14 +109,14 @@ def _run(ranks, disguise, gradients, **values):
 
 
 def _progress(done, disguise):
-    """Return by how many powers of ten the loss fell in the valley; minus infinity if it diverged."""
+    """Return the number of powers of ten by which the loss fell in the valley, or minus infinity if training diverged."""
     curvature = np.geomspace(1, 1 / CONDITION, len(disguise.origin))  # the optimum is 0 in our coordinates
     before, after = (float(curvature @ np.square(w)) for w in (disguise.origin, done.parameters))
     return log10(before / after) if isfinite(after) and after > 0 else -inf
 
 
 class ArrayComm:
-    """A comm that sends only arrays; the bytes of other values would not be counted."""
+    """A comm that can send arrays only, because the bytes of other values would not be counted."""
 
     def __init__(self, comm):
         self.comm = comm
@@ -138,7 +138,7 @@ class ArrayComm:
 
 
 class LimitedTask:
-    """A task with a limited number of gradients."""
+    """A task that provides only a limited number of gradients."""
 
     def __init__(self, task, rank, gradients):
         self.task, self.rank, self.left = task, rank, gradients

@@ -21,7 +21,9 @@ AWAY = 100.0  # from 0 to the optimum, at most
 
 
 class Disguise:
-    """A disguise shared by all ranks of a run and of the textbook's run; its coordinates are drawn at first use."""
+    """A random change of coordinates, shared by all ranks of a run and by the textbook's run. It is drawn at its first
+    use.
+    """
 
     def __init__(self, seed: int, anywhere: bool = False):
         self.dice, self.anywhere, self.turns = np.random.default_rng(seed), anywhere, None
@@ -61,7 +63,7 @@ class Disguise:
         ]
 
     def around(self, worker: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-        """Return a program for ranks that runs `worker` on the disguised task and returns its last report."""
+        """Return a program for ranks that runs `worker` on the disguised task and returns the last model it reported."""
 
         def disguised(comm, task, s) -> np.ndarray | None:
             task = DisguisedTask(task, self)

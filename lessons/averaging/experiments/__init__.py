@@ -12,9 +12,9 @@ NO_NETWORK = {"network": "ideal", "device": "1e9:1e15:0"}  # only gradients take
 
 
 def at_best(tried):
-    """Return the lowest held-out loss of the runs in `tried`, {rate: run}.
+    """Return the lowest held-out loss in `tried`, which maps learning rates to runs.
 
-    Raise ValueError if it is that of the smallest or largest rate.
+    Raise ValueError if the smallest or largest rate has the lowest loss.
     """
     losses = {rate: done.summary["held_out_loss"] for rate, done in tried.items()}
     return losses[interior({rate: inf if loss is None else loss for rate, loss in losses.items()})]  # None: diverged

@@ -23,7 +23,8 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
     look=Look("workers", ("loss",), "method", log="xy", title="held-out loss"),
 )
 def more_workers(run):
-    """Digits, 16 epochs for any number of workers, which average their models every two mini-batches of 16 images.
+    """Workers train on digits for 16 epochs in all, however many they are. They average their models every two
+    mini-batches of 16 images.
 
     The images are shared, so each of N workers takes 1/N of the steps, and an average moves only as far as one worker.
     BMUF's filter takes about N blocks to fill. With 16 workers there are 40 blocks; with fewer blocks, its curve would
@@ -42,7 +43,7 @@ def more_workers(run):
 
 
 def sharing(run, algorithm, workers, epochs=16):
-    """Return the summary of a run in which `workers` workers share the images of `epochs` epochs."""
+    """Return the summary of a run on digits, in which all workers together take `epochs` epochs."""
     values = {"batch": 16, "epochs": epochs, "period": 2, "learning_rate": 0.06, "evaluations": 2, **SMALL}
     return run(algorithm=algorithm, workers=workers, **values).summary
 
@@ -71,8 +72,8 @@ RATES = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
     look=Look("rate", ("loss",), "method", log="xy", title="held-out loss"),
 )
 def best_rate(run):
-    """Digits, six epochs: one worker with all the images, or eight that share them and average their models every four
-    steps.
+    """Training on digits for six epochs: one worker sees all the images, or eight workers share them and average their
+    models every four steps.
 
     Per image, averages move an eighth as far. A larger rate would make up for that if the loss were nowhere steep.
     Block momentum leaves the steps as short as they are and amplifies their mean. At the smallest rates it lags: its
@@ -111,8 +112,8 @@ TURNED = {1: (0.125, 0.25, 0.5, 1.0, 2.0), 8: (0.5, 1.0, 2.0, 4.0)}  # rates tri
     look=Look("workers", ("loss",), "gradient", kind="bar"),
 )
 def natural_gradient_and_averaging(run):
-    """Digits, 12 epochs shared by all workers, which average their models every ten steps. The figure shows the
-    held-out loss at the best rate.
+    """Workers share 12 epochs of digits and average their models every ten steps. The figure shows the held-out loss at
+    the best learning rate.
 
     The more workers, the fewer steps each takes, and the larger its best rate: to move as far per image as one worker,
     N workers would need N times the rate. Plain SGD does not tolerate such rates where the loss is steep, and steepness

@@ -28,11 +28,11 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
     look=Look("period", ("time", "loss"), log="x", title="relative to averaging in every step"),
 )
 def local_period(run):
-    """Digits, eight workers with 16 images each, 256 steps; 1 Gb Ethernet.
+    """Eight workers train on digits for 256 steps of 16 images each, over 1 Gb Ethernet.
 
-    spread: squared distance of the replicas from their mean before they are averaged. The training loss is that of the
-    replicas, each on its own next mini-batch, over the last 32 steps. The chart shows the seconds and the held-out
-    loss.
+    `spread` is the squared distance of the replicas from their mean just before they are averaged. The training loss is
+    the loss of the replicas, each on its own next mini-batch, over the last 32 steps. The chart shows the seconds and
+    the held-out loss.
     """
     rows = []
     for period in (1, 4, 16, 64, 256):
@@ -80,8 +80,8 @@ def meeting(run, period):
     look=Look("meets", ("after 20 steps", "training loss", "held-out loss"), kind="bar", log="y", title="loss"),
 )
 def post_local(run):
-    """Digits, 16 workers with 16 images each, 200 steps at a large rate; post-local SGD switches after twelve
-    epochs.
+    """Sixteen workers train on digits at a large learning rate, for 200 steps of 16 images each. Post-local SGD
+    switches to rare averaging after twelve epochs.
 
     `after 20 steps` is the mean loss of steps 20 to 29. The paper's gain is on test images, with batches so large that
     models generalise worse. It is not seen here: all three methods learn these images well.

@@ -33,10 +33,11 @@ BLOCKS = {
     look=Look("form", ("gain",), kind="bar", title="times as far down a slope as model averaging"),
 )
 def block_forms(run):
-    """A one-dimensional bowl without noise, 16 workers, block momentum 15/16.
+    """Sixteen workers descend a one-dimensional bowl without noise, with a block momentum of 15/16.
 
-    gain: on the bowl's flank, at a rate so small that it looks like a slope. overshoot: at a larger rate, how far the
-    model goes beyond the optimum, as a fraction of its distance at the start.
+    `gain` is measured on the bowl's flank, at a rate so small that the flank looks like a slope. `overshoot` is
+    measured at a larger rate: it is how far the model goes beyond the optimum, as a fraction of its distance at the
+    start.
     """
     for form in ("classical", "nesterov", "nesterov_code"):
         distance = _distances(run(form=form, period=5, learning_rate=0.02, steps=200, **BLOCKS))
@@ -50,8 +51,8 @@ def block_forms(run):
 
 
 def gain(run, **values):
-    """Return how far block momentum gets down a slope once its filter is full, as a multiple of model averaging's
-    distance.
+    """Return how far down a slope block momentum gets once its filter is full, as a multiple of the distance that model
+    averaging covers.
     """
     rate = 1e-7
     before, after = _distances(run(period=1, learning_rate=rate, steps=170, **BLOCKS, **values))[[-31, -1]]
@@ -81,8 +82,8 @@ def _distances(done):
     look=Look("method", ("progress",), "rate", kind="bar", title="powers of ten by which the loss fell"),
 )
 def outer_momentum(run):
-    """A narrow bowl without noise and four workers, averaged every 10 steps. Progress is in powers of ten of
-    the loss.
+    """Four workers descend a narrow bowl without noise and average their models every 10 steps. Progress is the number
+    of powers of ten by which the loss falls.
 
     Local steps must be short enough for the steepest direction: rate 2 is the limit. Momentum in the averaging step
     sees ten steps at once. By then the steep directions have settled, and it speeds up the others.
@@ -101,8 +102,8 @@ def outer_momentum(run):
 
 
 def lowest(rows, outer):
-    """Return the lowest loss over all inner rates, for the outer step `outer`. Raise ValueError if it is at the
-    smallest or largest rate.
+    """Return the lowest loss of any inner learning rate with the outer step `outer`. Raise ValueError if the smallest
+    or largest rate has it.
     """
     losses = {row["rate"]: row["loss"] for row in rows if row["outer"] == outer}
     return losses[interior(losses)]
@@ -125,7 +126,8 @@ def lowest(rows, outer):
     look=Look("rate", ("loss",), "outer", log="xy", title="held-out loss"),
 )
 def diloco_rates(run):
-    """Digits, eight workers with 16 images each and Adam as the inner optimizer, averaged every 32 of 256 steps.
+    """Eight workers train on digits with Adam as the inner optimizer, for 256 steps of 16 images each. Models are
+    averaged every 32 steps.
 
     An outer rate of 0.7 with momentum 0.9 is, in the long run, a step seven times as long. It makes up for an inner
     rate that is too small; here a larger inner rate does better. The paper's gains are on language models that are not

@@ -31,7 +31,7 @@ NOISY = {
     look=Look("workers", ("loss",), theory=("theory", "bias"), log="x", title="loss of the average"),
 )
 def one_average(run):
-    """A bowl of 400 coordinates. Every worker takes 20 noisy steps alone, and the models are averaged once, at the end.
+    """Every worker takes 20 noisy steps alone in a bowl with 400 coordinates. The models are averaged once, at the end.
 
     The bias is how far even a worker without noise would still have to go; only more steps help against that. The
     paper's curve, on e-mail spam, has the same shape: going from 1 to 10 machines gains much, from 10 to 100 little.
@@ -48,7 +48,7 @@ def one_average(run):
 
 
 def once_averaged(run, workers):
-    """Return the loss of the average of this many workers that each train alone in the noisy bowl until the end."""
+    """Return the loss of the average of this many models, each trained alone in the noisy bowl until the end."""
     return run(algorithm="one_shot", workers=workers, **NOISY).summary["held_out_loss"]
 
 
@@ -69,7 +69,7 @@ def once_averaged(run, workers):
     look=Look("along", ("loss",), "starts", title="held-out loss"),
 )
 def two_starts(run):
-    """Digits: the held-out loss along the line between two networks that were trained on different images.
+    """The held-out loss on digits along the line between two networks that were trained on different images.
 
     Hidden neurons can be numbered in any order. Networks from two starts have usually chosen different orders, and
     their mean mixes unrelated neurons.
@@ -101,11 +101,11 @@ def two_starts(run):
     look=Look("steps", ("ends", "mean"), log="x", title="held-out loss"),
 )
 def longer_apart(run):
-    """Digits, two workers from the same start, each with its own images. `ends` is the mean of their two losses, and
-    `mean` the loss of their mean.
+    """Two workers train on digits from the same start, each with its own images. `ends` is the mean of their two
+    losses, and `mean` is the loss of their mean.
 
-    At a constant rate each network keeps noise of its own, and the mean removes half of it. `apart`: the distance
-    between the two.
+    At a constant learning rate each network keeps noise of its own, and averaging the two removes half of it. `apart`
+    is the distance between the two.
     """
     digits = workloads.find("digits")
     problem = digits.build(digits.Settings(**SMALL))
@@ -128,8 +128,8 @@ def _saved(rows, steps):
 
 
 def _alone(comm, task, s):
-    """Train like a worker of one-shot averaging, but without the average, and return the model. Only the first worker
-    reports its model.
+    """Train like a worker of one-shot averaging, but without the average, and return the model. Only rank 0 reports its
+    model.
     """
     w = task.start()  # (d,)
     for _ in task.steps():

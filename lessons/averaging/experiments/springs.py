@@ -1,4 +1,4 @@
-"""Replicas that visit a server, and the springs that tie them to it."""
+"""Replicas that visit a server from time to time, and springs that tie replicas to a server."""
 
 from lessons.averaging.experiments import SMALL, at_best
 from lessons.figure import Look, column, figure, ratio, value
@@ -44,7 +44,8 @@ MEAN = {"AGN": {"algorithm": "agn"}}
     look=Look("period", ("loss",), "method", log="xy", title="held-out loss of the centre"),
 )
 def elastic_period(run):
-    """Digits, four replicas of unequal speed, 256 steps of 16 images each. The loss is that of the server's model.
+    """Four replicas of unequal speed train on digits for 256 steps of 16 images each. The loss is the loss of the
+    server's model.
 
     Each method runs at the best of several rates for each period. A Downpour push is the sum of all gradients since the
     last one, taken along a path that ignores the other three: the longer the sums, the smaller the rate has to be. A
@@ -64,7 +65,8 @@ def rates(method, period):
 
 
 def visiting(run, method, period, workers=4):
-    """Return (held-out loss at the best rate, bytes sent) of replicas that visit a server every `period` steps.
+    """Return the held-out loss at the best learning rate, and the bytes sent, for replicas that visit a server every
+    `period` steps.
 
     The replicas compute 1,024 gradients in all.
     """
@@ -101,8 +103,8 @@ def visiting(run, method, period, workers=4):
     look=Look("workers", ("loss",), "method", log="xy", title="held-out loss of the server's model"),
 )
 def mean_or_spring(run):
-    """Digits, 1,024 gradients of 16 images in all. Replicas visit the server every 16th step, with each method at its
-    best rate.
+    """Replicas train on digits and visit the server every 16th step. Each method uses 1,024 gradients of 16 images in
+    all, and its best learning rate.
 
     That makes 64 visits in all. A visit of AGN moves the server by one step, the mean of 16. The more replicas there
     are, the slacker a spring of 0.9 / N, and the farther the centre trails behind them.

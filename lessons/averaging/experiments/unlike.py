@@ -42,11 +42,12 @@ OPTIMUM = float(CURVATURES @ CENTRES / CURVATURES.sum())
     ),
 )
 def unlike_shards(run):
-    """Two workers, each in a bowl of its own: curvatures 1 and 0.2, centres -1 and 1. Nothing is random.
+    """Each of two workers has its own bowl, with curvature 1 and centre -1, or curvature 0.2 and centre 1. Nothing is
+    random.
 
-    The optimum of both together is -2/3, near the steeper one's centre. In a long stretch of local steps each reaches
-    its own centre, and the average forgets which bowl was steeper. elastic: the centre of EASGD, whose springs let the
-    two stay apart forever.
+    The optimum of both together is -2/3, near the steeper bowl's centre. In a long stretch of local steps each worker
+    reaches its own centre, and the average forgets which bowl was steeper. `elastic` is the centre of EASGD, whose
+    springs let the two stay apart forever.
     """
     rate, h, centres = UNLIKE["learning_rate"], CURVATURES, CENTRES
     for period in (1, 5, 20, 50):
@@ -87,7 +88,9 @@ def unlike_shards(run):
     ),
 )
 def unlike_shards_by_rate(run):
-    """The two bowls again, with models averaged every 50 steps, and more steps in proportion as the rate falls."""
+    """The two bowls again, with models averaged every 50 steps. The number of steps grows as the learning rate falls,
+    so that their product stays the same.
+    """
     h, centres, period = CURVATURES, CENTRES, 50
     for rate in (0.1, 0.01, 0.001):
         steps = round(UNLIKE["steps"] * UNLIKE["learning_rate"] / rate)
@@ -108,8 +111,8 @@ SPRINGS = (0.1, 0.3, 1.0)
 
 
 def distance_after(kind, rate, period, prox=0.0):
-    """Return how far from the optimum the workers' average is after ten rounds of averaging, by iterating the update
-    formulas.
+    """Return how far the workers' average is from the optimum after ten rounds of averaging. It is computed by
+    iterating the update formulas.
     """
     x, own = 0.0, np.zeros(2)
     for _ in range(MEETINGS):
@@ -149,10 +152,11 @@ def distance_after(kind, rate, period, prox=0.0):
     ),
 )  # fmt: skip
 def ten_meetings(run):
-    """The two bowls again, with models averaged ten times. Each row uses the best of ten rates, a factor of two apart;
-    FedProx also uses the best of three spring stiffnesses.
+    """The two bowls again, with models averaged ten times. Each row uses the best of ten learning rates, a factor of
+    two apart. FedProx also uses the best of three spring stiffnesses.
 
-    The rates and stiffnesses are chosen by iterating the update formulas. The initial distance is 2/3.
+    Rates and stiffnesses are chosen by iterating the update formulas. The distance from the optimum is 2/3 at the
+    start.
     """
     for period, (kind, method) in product((2, 5, 10, 20, 50), METHODS.items()):
         tried = {
@@ -186,8 +190,8 @@ def ten_meetings(run):
     look=Look("method", ("loss",), kind="bar", title="held-out loss"),
 )
 def alike_shards(run):
-    """Digits in shuffled shards: eight workers with batches of 16 are averaged 12 times, after ten steps each. Each
-    method runs at its own best rate.
+    """Eight workers train on shuffled shards of digits with batches of 16, and are averaged 12 times, after ten steps
+    each. Each method runs at its own best learning rate.
 
     The best rate is one of four, a factor of two apart, and neither the smallest nor the largest.
     """

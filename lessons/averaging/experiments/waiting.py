@@ -1,4 +1,4 @@
-"""How much waiting remains when workers average rarely, and which method reaches a loss first."""
+"""How much waiting remains when workers average rarely, and which method reaches a given loss first."""
 
 import numpy as np
 
@@ -26,10 +26,11 @@ LATE = {"all are late now and then": ("exponential", 1), "one is always late": (
     look=Look("period", ("speed-up",), "late", theory=("theory",), log="x", title="times as fast as one machine"),
 )
 def waiting_to_meet(run):
-    """Eight workers on a network that takes no time, so only gradients and waiting remain.
+    """Eight workers train on a network that takes no time, so only gradients and waiting remain.
 
-    A gradient's time is exponential, or constant but three times as long on one machine. The larger H, the less the
-    longest of eight sums of H exponential times exceeds their mean, relative to H.
+    The time of a gradient is exponentially distributed, or it is constant but three times as long on one machine. Each
+    machine takes H steps between two averages. The larger H, the less the longest of the eight machines' times exceeds
+    their mean, relative to that mean.
     """
     dice = np.random.default_rng(run.seed)
     for late, (_, slowest) in LATE.items():
@@ -76,11 +77,11 @@ CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow m
     look=Look("cluster", ("seconds",), "method", kind="bar", title="seconds to a held-out loss of 0.3"),
 )
 def who_is_first(run):
-    """Digits, eight workers with 16 images each, which average or visit the server every 16 steps; messages take no
-    time.
+    """Eight workers train on digits with 16 images each, and average or visit the server every 16 steps. Messages take
+    no time.
 
-    The slow machine takes three times as long for every gradient. With visits the other workers take over its share of
-    the work; with averaging they wait for it.
+    The slow machine takes three times as long for every gradient. With visits, the other workers take over its share of
+    the work. With averaging, they wait for it.
     """
     for cluster, (jitter, slowest) in CLUSTERS.items():
         for method, algorithm, last in (("local SGD", "local_sgd", 7), ("EASGD", "easgd", 8)):
@@ -89,7 +90,7 @@ def who_is_first(run):
 
 
 def to_a_loss(run, algorithm, jitter, slow, loss=0.3):
-    """Return the seconds until the held-out loss reaches this value; infinite if it never does."""
+    """Return the seconds until the held-out loss reaches `loss`, or infinity if it never does."""
     done = run(
         algorithm=algorithm, workers=8, batch=16, steps=480, period=16, learning_rate=0.2, jitter=jitter, slow=slow,
         evaluations=1000, **SMALL, **NO_NETWORK,
