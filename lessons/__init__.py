@@ -75,13 +75,17 @@ def find(name: str):
 
 
 def recorded_figure(name: str):
-    """Return the golden.RecordedFigure with this full name from the first chapter that has it, or None."""
+    """Search the golden files of all chapters for the figure with this full name. Return the first
+    golden.RecordedFigure found, or None.
+    """
     golden = (chapter(one).golden.figures.get(name) for one in CHAPTERS)
     return next((figure for figure in golden if figure), None)
 
 
 def question(name: str) -> str:
-    """Return the question of the figure with this full name; nothing is run. Raise ValueError if there is none."""
+    """Return the question of the figure with this full name, without running anything. Raise ValueError if there is
+    none.
+    """
     declared = chapter(name.partition(".")[0]).figure_questions
     if name not in declared:
         raise ValueError(f"there is no figure {name[:60]!r}; choose one of {', '.join(declared)}.")

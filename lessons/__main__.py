@@ -7,7 +7,7 @@ import installation
 
 
 def command_line() -> int:
-    """Load and run the command line, and return its exit code; Ctrl-C while it loads ends the process at once."""
+    """Load and run the command line, and return its exit code. Ctrl-C during loading ends the process at once."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # as long as nothing runs: no traceback out of an import
     with installation.exit_if_missing():

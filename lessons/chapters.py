@@ -28,19 +28,19 @@ COMPUTE = 3  # minutes for a prediction, with a pencil
 
 
 class Chapter:
-    """The chapter in `folder`, named after the folder. Files are read on demand; only `recompute` runs anything."""
+    """The chapter in `folder`, which gives it its name. Files are read on demand, and only `recompute` runs anything."""
 
     def __init__(self, folder: Path):
         self.folder, self.name = folder, folder.name
 
     @property
     def has_text(self) -> bool:
-        """True if there is a text; other chapters have only figures."""
+        """True if the chapter has a text. Other chapters have only figures."""
         return (self.folder / "text.md").is_file()
 
     def title(self) -> str:
-        """Return the chapter's title: the first line of its text, else the title in chapter.toml, else its name in
-        words.
+        """Return the chapter's title. It is the first line of the text or, without a text, the title in chapter.toml.
+        If that is missing, too, it is the folder's name in words.
         """
         if not self.has_text:
             return self.front.title or self.name.replace("_", " ").capitalize()
@@ -79,48 +79,50 @@ class Chapter:
 
     @property
     def minutes(self) -> int:
-        """The minutes it takes to read the text without its folds; without a text, one minute for each figure.
+        """The time it takes to read the text without its folds, in minutes. A chapter without a text takes one minute
+        per figure.
 
-        A minute is 200 words. Each figure, piece of code or animation adds one, and each prediction three.
+        A minute is 200 words. Each figure, piece of code or animation adds one minute, and each prediction three.
         """
         return _minutes(folds.path(self.text())) if self.has_text else len(self.figures_on_page)
 
     @property
     def minutes_folded(self) -> int:
-        """The additional minutes to read the folds; 0 if there are none."""
+        """The additional time it takes to read the folds, in minutes; 0 if there are none."""
         folded = folds.text_in_folds(self.text())
         return max(1, _minutes(folded)) if folded else 0
 
     @property
     def length(self) -> str:
-        """The reading time in words: "22 minutes, 6 more to go deeper"."""
+        """The reading time in words, such as "22 minutes, 6 more to go deeper"."""
         return f"{self.minutes} minutes" + (f", {self.minutes_folded} more to go deeper" if self.minutes_folded else "")
 
     @cached_property
     def figure_questions(self) -> dict[str, str]:
-        """The question of each declared figure, by the figure's full name, read without running anything."""
+        """The questions of all declared figures, as {full name: question}. They are read without running anything."""
         found = figure.questions_in(self.folder)
         return {f"{self.name}.{name}": question for name, question in found.items()}
 
     @property
     def figures_on_page(self) -> list[str]:
-        """The full names of the figures on the page, in order: those in the text or, if there is no text, all declared
-        ones.
+        """The full names of the figures on the page, in order. These are the figures in the text or, if there is no
+        text, all declared ones.
         """
         return markup.shown_figures(self.text(), self.name) if self.has_text else list(self.figure_questions)
 
     def figure_number(self, name: str) -> str:
-        """Return the number of a figure, such as "5.2", or "" if it is not on the page.
+        """Return the number of a figure, such as "5.2", or "" if the figure is not on the page.
 
-        `name` is its full name, or the link of a schedule or timeline: these count as figures, too.
+        `name` is the full name of a figure. It may also be the link of a schedule or timeline, since these count as
+        figures.
         """
         there = markup.numbered_items(self.text(), self.name) if self.has_text else self.figures_on_page
         return f"{self.number}.{there.index(name) + 1}" if name in there else ""
 
     @property
     def figures(self) -> list[str]:
-        """The full names of the figures that the text and the lab sheet show or quote or, if there is no text, of all
-        declared ones.
+        """The full names of the figures that the text and the lab sheet show or quote. Without a text, these are all
+        declared figures.
         """
         if not self.has_text:
             return list(self.figure_questions)
@@ -144,7 +146,7 @@ class Chapter:
 
     @property
     def quiz(self) -> tuple[quiz.Item, ...]:
-        """The questions in the order they are asked: predictions in the text, then the others."""
+        """The questions in the order in which they are asked: first the predictions in the text, then the others."""
         predicted = markup.predictions(self.text()) if self.has_text else []
         order = {name: place for place, name in enumerate(predicted)}
         return tuple(sorted(self.items, key=lambda item: order.get(item.name, len(order))))
@@ -168,14 +170,14 @@ class Chapter:
         only: Collection[str] | None = None,
         imap: Callable[[Callable, Iterable], Iterable] | None = None,
     ) -> Golden:
-        """Compute the results of figures and quiz items again and return them as a Golden. Call `log` with the name of
+        """Compute the results of figures and quiz items again, and return them as a Golden. Call `log` with the name of
         each.
 
         They run in this process or, for figures, through `imap`, which may call functions in other processes.
 
-        The figures are those of the texts, and others that are already recorded. `only` limits this to figures that the
-        chapter declares or shows (by short or full name) and items; all others keep their records. Raise ValueError if
-        the chapter has nothing of that name.
+        The figures are the ones that the texts use, and others that are already recorded. `only` names the items and
+        figures to compute; all others keep their records. A figure is given by its short or full name, and the chapter
+        must declare or show it. Raise ValueError if the chapter has nothing of that name.
         """
         wanted = {name if "." in name else f"{self.name}.{name}" for name in only or ()} | {*(only or ())}
         known = {*self.figures, *self.figure_questions, *(item.name for item in self.items)}
@@ -215,15 +217,17 @@ class Chapter:
 
 
 def _minutes(text: str) -> int:
-    """Return the minutes that a reader needs for `text` and its predictions, not counting the list of sources."""
+    """Return the time that a reader needs for `text` and its predictions, in minutes. The list of sources does not
+    count.
+    """
     words = len(markup.MARK.sub("", text.partition("\n## Sources")[0]).split())
     asked = len(markup.predictions(text))
     return round(words / WORDS_A_MINUTE) + len(markup.ALONE_IN_TEXT.findall(text)) + (COMPUTE - 1) * asked
 
 
 def rerun(name: str, log: Callable[[str], None] | None = None) -> golden.RecordedFigure:
-    """Run the figure with this full name and return its results as a record. Call `log` before each run with the
-    figure's name and the run's number.
+    """Run the figure with this full name, and return its results as a record. Call `log` before each run with the
+    figure's name and the number of the run.
     """
     return run_figure(name, lessons.find(name), lambda n: log(f"{name}, run {n}") if log else None)
 

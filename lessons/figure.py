@@ -33,8 +33,8 @@ from lessons.seeds import run_now as run_now
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: the `question` it answers, its `source` in the literature, and its `claims` (sentence -> function that
-    tests it on the rows).
+    """A figure of the book: an experiment that answers `question`. `source` names the literature, and `claims` maps
+    sentences to functions that test them on the rows.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Figure:
 
 def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], bool]], look: Look | None = None):
     """Return a decorator that turns a function `name(run)`, which yields or returns rows, into a Figure. The function's
-    docstring becomes the text that says what to look at.
+    docstring becomes the figure's text, which tells readers what to look at.
     """
 
     def made(make: Callable[[Seeded], Iterable[dict[str, Any]]]) -> Figure:
@@ -59,7 +59,8 @@ def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], 
 
 
 def read_statements(folder: Path) -> list[ast.stmt]:
-    """Return the statements of a chapter's experiments: of experiments.py, or of the files of the folder experiments/.
+    """Return the statements of a chapter's experiments as syntax trees, from experiments.py or from the files of the
+    folder experiments/.
 
     The files are parsed, not run, because their imports take seconds.
     """
@@ -68,7 +69,7 @@ def read_statements(folder: Path) -> list[ast.stmt]:
 
 
 def questions_in(folder: Path) -> dict[str, str]:
-    """Return {name: question} of the figures of the chapter in `folder`, in the order of its files. Nothing is run."""
+    """Return {name: question} for the figures of the chapter in `folder`, in the order of its files. Nothing is run."""
     found = {}
     for node in read_statements(folder):
         for call in getattr(node, "decorator_list", ()):
@@ -83,7 +84,7 @@ def matching(rows: Rows, **where: Any) -> Rows:
 
 
 def value(rows: Rows, quantity: str, **where: Any) -> Any:
-    """Return `quantity` of the row that matches all values of `where`. Raise ValueError unless exactly one does."""
+    """Return `quantity` of the row that matches all values of `where`. Raise ValueError unless exactly one row matches."""
     found = matching(rows, **where)
     if len(found) != 1:
         raise ValueError(f"{len(found)} rows have {where}; expected one.")
@@ -96,9 +97,12 @@ def column(rows: Rows, quantity: str, **where: Any) -> list:
 
 
 def ratio(rows: Rows, quantity: str, **where: Any) -> float:
-    """Return the ratio of `quantity` in two rows, which differ in the columns given as pairs.
+    """Return the ratio of `quantity` in two rows. An argument that is a pair gives the values of its column in the
+    first and the second row.
 
-    ratio(rows, "loss", method=("EASGD", "Downpour"), period=16)      EASGD's loss as a multiple of Downpour's
+    For example, this is EASGD's loss as a multiple of Downpour's:
+
+        ratio(rows, "loss", method=("EASGD", "Downpour"), period=16)
     """
     above, below = (
         {name: pair[side] if isinstance(pair, tuple) else pair for name, pair in where.items()} for side in (0, 1)
@@ -132,8 +136,8 @@ def columns_read(claim: Callable[[Rows], bool], rows: Rows) -> set[str]:
 
 
 def interior(losses: Mapping[float, float]) -> float:
-    """Return the rate with the lowest loss in `losses` (rate -> loss). Raise ValueError if it is the smallest or
-    largest one tried.
+    """Return the learning rate with the lowest loss in `losses`, which maps rates to losses. Raise ValueError if it is
+    the smallest or largest rate tried.
     """
     best = min(losses, key=lambda rate: losses[rate] if isfinite(losses[rate]) else inf)
     if best in (min(losses), max(losses)):

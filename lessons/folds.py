@@ -1,4 +1,4 @@
-"""Folds: parts of a text that a first-time reader can skip, closed on a page until the reader opens them.
+"""Folds: parts of a text that a first-time reader can skip. On a page they stay closed until the reader opens them.
 
     {{ fold Why Nesterov is less tolerant }}
     ... paragraphs, formulas, tables, figures, schedules, timelines and code ...
@@ -39,7 +39,7 @@ def pieces(text: str) -> list[tuple[str, str]]:
 
 
 def path(text: str) -> str:
-    """Return the text without its folds: the path of a first-time reader."""
+    """Return the text without its folds, as a first-time reader reads it."""
     return "\n".join(piece for title, piece in pieces(text) if not title)
 
 

@@ -1,7 +1,7 @@
-"""Fresh seeds: test the claims of figures, and the answers of quizzes, with seeds that were never used before.
+"""Test the claims of figures and the answers of quizzes with fresh seeds, i.e. with seeds that were never used before.
 
 A threshold that was set after looking at ten seeds may still be too close: only other seeds can tell. The command
-`lockstep book run --fresh 5` draws five, and prints what breaks.
+`lockstep book run --fresh 5` draws five seeds, and prints what breaks.
 """
 
 import secrets
@@ -38,8 +38,8 @@ class Break:
 
 @dataclass(frozen=True)
 class Trial:
-    """A figure or multiple-choice question to try with fresh seeds. `claims` is the number of its claims; each recorded
-    answer counts as one.
+    """A figure or multiple-choice question to try with fresh seeds. `claims` is the number of claims to test; each
+    recorded answer of a question counts as one.
 
     `breaks(seeds, on_run)` returns the claims that do not hold, and calls `on_run` before each run.
     """
@@ -50,13 +50,15 @@ class Trial:
 
 
 def draw(count: int) -> range:
-    """Return `count` consecutive seeds; the first is drawn at random."""
+    """Return `count` consecutive seeds, beginning with a random one."""
     first = LOWEST + secrets.randbelow(HIGHEST - LOWEST)
     return range(first, first + count)
 
 
 def trials(name: str) -> list[Trial]:
-    """Return the trials of a chapter, or of one figure or question, such as sgd.passes. Raise ValueError if unknown."""
+    """Return the trials of a chapter, or the trial of a single figure or question, such as "sgd.passes". Raise
+    ValueError if the name is unknown.
+    """
     chapter = lessons.chapter(name.partition(".")[0])
     every = [*_of_figures(chapter), *_of_questions(chapter)]
     if name == chapter.name:
@@ -74,8 +76,8 @@ def _of_figures(chapter: Chapter) -> list[Trial]:
 
 
 def _of_questions(chapter: Chapter) -> list[Trial]:
-    """Return the trials of multiple-choice questions. Questions with a numeric answer are skipped, since it is a mean
-    with a tolerance.
+    """Return the trials of multiple-choice questions. Questions with a numeric answer are skipped, because their answer
+    is a mean with a tolerance.
     """
     return [
         Trial(f"{chapter.name}.{item.name}", len(answers), partial(not_answered, item, chapter.name, answers))
@@ -128,7 +130,9 @@ def _under_each(make: Callable[[seeds.Seeded], Any], of: Sequence[int], on_run: 
 
 
 def _attempt(make: Callable[[], Any]) -> Any:
-    """Return the result of `make`, or a _Failure, so that one failing seed does not end an hour's run of the others."""
+    """Return the result of `make`, or a _Failure if it raises an exception. So one failing seed does not end an hour's
+    run of the others.
+    """
     try:
         return make()
     except Exception as error:

@@ -1,4 +1,5 @@
-"""The front matter of a chapter, chapter.toml: what it requires of a reader and what a reader can do afterwards.
+"""Read the front matter of a chapter, chapter.toml. It says what a chapter requires of a reader and what a reader can
+do afterwards.
 
 title = "Gossip: only neighbours"            # only where there is no text.md, whose first line is the title
 difficulty = 2                               # 1 easy, 2 some mathematics, 3 demanding
@@ -23,7 +24,7 @@ DIFFICULTIES = {1: "easy", 2: "some mathematics", 3: "demanding"}
 
 @dataclass(frozen=True)
 class FrontMatter:
-    """The content of chapter.toml. Raises ValueError if a value is invalid."""
+    """The content of chapter.toml. The constructor raises ValueError if a value is invalid."""
 
     title: str = ""
     difficulty: int = 1
@@ -42,7 +43,9 @@ class FrontMatter:
 
 
 def read(path: Path) -> FrontMatter:
-    """Return the front matter at `path`, or the defaults if there is no file. Raise ValueError if it is invalid."""
+    """Return the front matter in the file `path`, or the defaults if there is no file. Raise ValueError if it is
+    invalid.
+    """
     if not path.is_file():
         return FrontMatter()
     values = tomllib.loads(path.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Explain terms of GLOSSARY.md where a text first uses them: a term is underlined, and its meaning appears when the
+"""Explain terms of GLOSSARY.md where a text first uses them: the term is underlined, and its meaning appears when the
 reader points at it.
 
 Not every term is explained: many of the glossary's words, such as report or place, are everyday words in a text.
@@ -28,18 +28,18 @@ SOURCES = re.compile(r"(?m)^## Sources$")
 
 @cache
 def meanings() -> dict[str, str]:
-    """Return {term: meaning} for the terms that are explained, the longest terms first."""
+    """Return {term: meaning} for the terms that are explained, with the longest terms first."""
     rows = dict(ROW.findall(TABLES.read_text("utf-8")))
     return {term: rows[term] for term in sorted(EXPLAINED, key=len, reverse=True)}
 
 
 def anchor(term: str) -> str:
-    """Return a term as it appears in anchors: "micro-batch", "vertical-sync"."""
+    """Return a term in the form that anchors use, such as "micro-batch" or "vertical-sync"."""
     return term.replace(" ", "-")
 
 
 def page() -> str:
-    """Return GLOSSARY.md with an anchor such as "term-stage" for each term that texts explain."""
+    """Return GLOSSARY.md with an anchor, such as "term-stage", for each term that texts explain."""
 
     def row(found: re.Match) -> str:
         term = found[1]
@@ -53,16 +53,18 @@ def page() -> str:
 
 
 class Glossary:
-    """A glossary that explains each term once, in prose before the list of sources. Use one Glossary per text, from its
-    beginning.
+    """A glossary for one text, which explains each term only once, in prose before the list of sources. Give it the
+    parts of the text in order, from the beginning.
     """
 
     def __init__(self):
         self._left = set(meanings())
 
     def explain(self, markdown: str) -> str:
-        """Return `markdown` with each term marked up as <abbr> where it first occurs, except in code, formulas, links
-        and headings. Later calls leave out terms that are already explained.
+        """Return `markdown` with each term marked up as <abbr> where it first occurs. Later calls leave out terms that
+        are already explained.
+
+        Terms in code, formulas, links and headings are not marked.
         """
         parts, place = [], 0
         for other in NO_PROSE.finditer(markdown):
@@ -86,6 +88,6 @@ class Glossary:
 
 @cache
 def _any_term() -> re.Pattern:
-    """Return a pattern that matches any term, also in the plural or broken across lines."""
+    """Return a pattern that matches any term, including plurals and terms that are broken across lines."""
     terms = "|".join(re.escape(term).replace(r"\ ", r"\s") for term in meanings())
     return re.compile(rf"(?i)(?<![\w-])({terms})(?:s|es)?(?![\w-])")

@@ -28,7 +28,7 @@ RUNS = 60  # most links to single runs that a figure keeps
 
 @dataclass(frozen=True)
 class RecordedFigure:
-    """The recorded result of a figure: means over seeds, and the first seed's runs as links into the workbench."""
+    """The recorded result of a figure: means over seeds, and the runs of the first seed as links to the workbench."""
 
     name: str  # in full: "stragglers.waiting_for_everybody"
     question: str
@@ -44,11 +44,11 @@ class RecordedFigure:
 
     @property
     def spread(self) -> Spread:
-        """The lowest and highest values of each row, in the columns where seeds differ."""
+        """The lowest and highest value in each row, for the columns in which seeds differ."""
         return seeds.spread([self.under(seed) for seed in self.seeds])
 
     def under(self, seed: int) -> Rows:
-        """Return the figure's rows with one of its seeds."""
+        """Return the figure's rows for one of its seeds."""
         own = self.samples.get(seed) or [{}] * len(self.rows)
         return [row | differing for row, differing in zip(self.rows, own, strict=True)]
 
@@ -57,7 +57,7 @@ class RecordedFigure:
         return self.claims[claim] == len(self.seeds)
 
     def frame(self, look: Look | None = None) -> bytes:
-        """Return the frame of this figure for the browser, drawn with `look` or, by default, with the figure's own
+        """Return this figure's frame for the browser. It is drawn with `look` or, by default, with the figure's own
         look.
         """
         told = ". ".join((self.question, *self.claims))
@@ -72,7 +72,7 @@ class RecordedFigure:
         return f"Means over seeds {self.seeds[0]} to {self.seeds[-1]}, with the lowest and the highest."
 
     def table(self) -> Rows:
-        """Return the rows, each number followed by its lowest and highest value if seeds differ."""
+        """Return the rows as a table. If seeds differ, each number is followed by its lowest and highest value."""
         ranged = {name for row in self.spread for name in row}
         return [
             {
@@ -101,7 +101,7 @@ class RecordedFigure:
 
     @classmethod
     def of(cls, name: str, values: Mapping[str, Any]) -> RecordedFigure:
-        """Return the record of the figure `name` from `values`, the output of `plain`."""
+        """Return the record of the figure `name` stored in `values`, which `plain` returned."""
         words = (values["question"], values["source"], values["text"], values["claims"])
         samples = {int(seed): rows for seed, rows in values["samples"].items()}
         seeds, runs = tuple(values["seeds"]), tuple(values["runs"])
@@ -111,9 +111,10 @@ class RecordedFigure:
 
 @dataclass(frozen=True)
 class Golden:
-    """Recorded results: `figures` by full name, and `answers` by quiz item, as (parameters, answer) pairs.
+    """The recorded results of a chapter. `figures` maps full names to records, and `answers` maps quiz items to
+    (parameters, answer) pairs.
 
-    `samples` has the answer of each seed for each of these pairs, in the order of seeds.SEEDS.
+    `samples` has the answers for each of these pairs, one for each seed, in the order of seeds.SEEDS.
     """
 
     figures: Mapping[str, RecordedFigure]
@@ -127,7 +128,7 @@ class Golden:
         return self.figures[name]
 
     def answer(self, item: str, parameters: Mapping[str, Any]) -> Any:
-        """Return the answer of quiz item `item` for these parameters. Raise ValueError if the file lacks it."""
+        """Return the answer of the quiz item `item` for these parameters. Raise ValueError if the file lacks it."""
         for drawn, answer in self.answers.get(item, ()):
             if drawn == dict(parameters):
                 return answer
@@ -138,7 +139,7 @@ EMPTY = Golden({}, {})
 
 
 def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence[str] = ()) -> RecordedFigure:
-    """Return the record of a figure, given its rows under each seed (`samples`). Rows are rounded only when the file is
+    """Return the record of a figure. `samples` has its rows for each seed. Rows are rounded only when the file is
     written.
     """
     plain = [plain_rows(rows) for rows in samples.values()]
@@ -156,7 +157,7 @@ def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence
 
 
 def kernels() -> str:
-    """Return the matrix kernels and vector instructions in use: "openblas 0.3.31 Haswell, X86_V3".
+    """Return the matrix kernels and vector instructions in use, such as "openblas 0.3.31 Haswell, X86_V3".
 
     Training is reproducible to the last bit only with the same ones.
     """
@@ -164,12 +165,12 @@ def kernels() -> str:
 
 
 def plain_rows(rows: Rows) -> Rows:
-    """Return rows with Python numbers instead of NumPy scalars."""
+    """Return the rows with NumPy scalars replaced by Python numbers."""
     return [{name: _plain(value) for name, value in row.items()} for row in rows]
 
 
 def read(path: Path) -> Golden:
-    """Return the golden file at `path`, or EMPTY if there is none."""
+    """Return the Golden in the file `path`, or EMPTY if there is none."""
     if not path.is_file():
         return EMPTY
     values = json.loads(path.read_text("utf-8"))
@@ -191,9 +192,9 @@ def write(golden: Golden, path: Path) -> None:
 
 
 def differences(was: Rows, now: Rows, spread: Spread = (), close: float = CLOSE) -> list[str]:
-    """Return the differences between recorded and new rows beyond the tolerance `close`, one sentence each.
+    """Return a sentence for each number that differs between recorded and new rows by more than the tolerance `close`.
 
-    With the `spread` over seeds, a number may also lie anywhere that another seed could have put it.
+    If the `spread` over seeds is given, a number may also lie anywhere that another seed could have put it.
     """
     if [list(row) for row in was] != [list(row) for row in now]:
         return [f"the record has {len(was)} rows and the new run has {len(now)}, or the columns differ."]
@@ -215,7 +216,9 @@ def _alike(a: Any, b: Any, span: float, close: float) -> bool:
 
 
 def _likely(value: Any, limits: tuple | None) -> bool:
-    """Return whether a number is within the range over seeds, or at most BEYOND times that range outside it."""
+    """Return whether a number could come from another seed. It may lie outside the range over seeds by at most BEYOND
+    times that range.
+    """
     if limits is None or not isinstance(value, int | float):
         return False
     low, high = limits
@@ -223,12 +226,12 @@ def _likely(value: Any, limits: tuple | None) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as a Python number, anything else unchanged."""
+    """Return a NumPy scalar as a Python number. Anything else is returned unchanged."""
     return value.item() if hasattr(value, "item") else value
 
 
 def _rounded(value: Any) -> Any:
-    """Return a value as the file stores it: floats have six significant digits."""
+    """Return a value as the file stores it, where floats have six significant digits."""
     value = _plain(value)
     return float(f"{value:.6g}") if isinstance(value, float) and math.isfinite(value) else value
 

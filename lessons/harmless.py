@@ -16,19 +16,19 @@ FORMULA = re.compile("((?:^|[;,|])\\s*)(?=[=+\\-@\uff1d\uff0b\uff0d\uff20])")  #
 
 
 def visible(text: str) -> str:
-    """Return text in which INSTEAD replaces direction marks, lone surrogates, and control characters other than
-    newlines and tabs.
+    """Return text in which INSTEAD replaces characters that terminals or pages obey. These are direction marks, lone
+    surrogates, and control characters other than newlines and tabs.
     """
     return OBEYED.sub(INSTEAD, text.replace("\r\n", "\n"))
 
 
 def line(text: str) -> str:
-    """Return text on a single line, with characters replaced as in `visible`, for use as a name."""
+    """Return text as a single line, such as a name, with characters replaced as in `visible`."""
     return visible(" ".join(text.split()))
 
 
 def cell(text: str) -> str:
-    """Return text as one line that no spreadsheet reads as a formula, even if it splits cells at semicolons, commas or
-    bars.
+    """Return text as one line that no spreadsheet reads as a formula. That holds even if the spreadsheet splits cells
+    at semicolons, commas or bars.
     """
     return FORMULA.sub(r"\1'", line(text))

@@ -30,7 +30,7 @@ RIGHT = "right"  # key of the right choice if the quiz asks for a number
 
 
 class ConceptChoice(BaseModel):
-    """A choice; `misconception` is the key of the misconception behind it, or "" if the choice is right."""
+    """A choice of a question. `misconception` is the key of the misconception behind it, or "" if the choice is right."""
 
     model_config = ConfigDict(frozen=True)
     key: str
@@ -52,16 +52,18 @@ class ConceptQuestion:
         return next(one.key for one in self.options if not one.misconception)
 
     def option(self, key: str) -> ConceptChoice:
-        """Return the choice with this key. Raise KeyError if there is none."""
+        """Return the choice with this key. Raise KeyError if no choice has it."""
         return {one.key: one for one in self.options}[key]
 
     def shuffle_choices(self, seed: int) -> list[ConceptChoice]:
-        """Return the choices in an order that the seed decides."""
+        """Return the choices in an order that depends on the seed."""
         return random.Random(f"{seed} {self.name}").sample(self.options, len(self.options))
 
 
 class Sitting(BaseModel):
-    """One student's answers in one sitting: question -> key of the choice. An unanswered question counts as wrong."""
+    """One student's answers in one sitting. `answers` maps questions to keys of choices. An unanswered question counts
+    as wrong.
+    """
 
     model_config = ConfigDict(frozen=True)
     lockstep_inventory: Literal[3]  # 1 and 2 asked fewer questions; the others would count as wrong
@@ -76,20 +78,20 @@ class Sitting(BaseModel):
 
 @cache
 def misconceptions() -> dict[str, str]:
-    """Return the text of each misconception, by key."""
+    """Return {key: text} for all misconceptions."""
     return tomllib.loads(FILE.read_text("utf-8"))["misconceptions"]
 
 
 @cache
 def questions() -> tuple[ConceptQuestion, ...]:
-    """Return all questions, in the order of inventory.toml. Raise ValueError if a question does not fit its quiz item,
-    or a misconception is unknown.
+    """Return all questions in the order of inventory.toml. Raise ValueError if a question does not fit its quiz item or
+    names an unknown misconception.
     """
     return tuple(_question(**one) for one in tomllib.loads(FILE.read_text("utf-8"))["item"])
 
 
 def shuffle_questions(seed: int) -> list[ConceptQuestion]:
-    """Return all questions in an order that the seed decides."""
+    """Return all questions in an order that depends on the seed."""
     return random.Random(seed).sample(questions(), len(questions()))
 
 
@@ -135,8 +137,9 @@ def _question(
 
 
 def _said(value: float, unit: str) -> str:
-    """Return a number with two significant digits and its unit; a third digit would reveal which numbers were measured
-    and which come from a formula.
+    """Return a number with two significant digits and its unit.
+
+    A third digit would reveal which numbers were measured and which come from a formula.
     """
     two = float(units.number(value, 2))
     return f"{f'{two:,.0f}' if abs(two) >= 100 else units.number(two, 2)} {unit}".strip()

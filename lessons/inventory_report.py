@@ -1,4 +1,5 @@
-"""Statistics of the concept inventory, from files of answers: the students' gains, and the quality of each question.
+"""Compute statistics of the concept inventory from files of answers: the students' gains, and the quality of each
+question.
 
 Normalised gain is the gain as a share of the possible gain, (after - before) / (max - before). Hake (American Journal
 of Physics 66, 64, 1998, doi:10.1119/1.18809) defines it for the means of a class; a student has one, too, unless all
@@ -19,7 +20,9 @@ from lessons.inventory import ConceptQuestion, Sitting
 
 @dataclass(frozen=True)
 class Student:
-    """How many answers a student got right before and after, out of `most`; None if the sitting is missing."""
+    """The numbers of right answers of a student before and after the course, out of `most`. A number is None if the
+    sitting is missing.
+    """
 
     name: str
     before: int | None
@@ -28,7 +31,7 @@ class Student:
 
     @property
     def gain(self) -> float | None:
-        """The normalised gain; None if a sitting is missing, or no gain was possible."""
+        """The student's normalised gain, or None if a sitting is missing or no gain was possible."""
         if self.before is None or self.after is None:
             return None
         return normalised_gain(self.before, self.after, self.most)
@@ -42,7 +45,7 @@ def normalised_gain(before: float, after: float, most: float) -> float | None:
 @dataclass(frozen=True)
 class Statistics:
     """Statistics of a question: its difficulty before and after the course, its discrimination over all sittings, and
-    how often each misconception was chosen.
+    the number of times that each misconception was chosen.
     """
 
     question: str
@@ -53,7 +56,7 @@ class Statistics:
 
 
 def read_folder(folder: Path) -> tuple[list[Sitting], list[str]]:
-    """Return the sittings in a folder's JSON files, ordered by file name, and a sentence for each invalid file."""
+    """Return the sittings in a folder's JSON files, ordered by file name. Also return a sentence for each invalid file."""
     sittings, mistakes = [], []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -65,8 +68,8 @@ def read_folder(folder: Path) -> tuple[list[Sitting], list[str]]:
 
 
 def students(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) -> list[Student]:
-    """Return all students, ordered by name. Raise ValueError if a student has two sittings before, or two after, the
-    course.
+    """Return all students, ordered by name. Raise ValueError if a student has two sittings from before the course, or
+    two from after it.
     """
     found: dict[tuple[str, str], int] = {}
     for one in sittings:
@@ -78,13 +81,15 @@ def students(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) 
 
 
 def mean_gain(every: Sequence[Student]) -> float | None:
-    """Return the mean gain of the students who have one, or None if none has."""
+    """Return the mean gain of the students who have a gain, or None if nobody has."""
     gains = [one.gain for one in every if one.gain is not None]
     return fmean(gains) if gains else None
 
 
 def gain_of_means(every: Sequence[Student]) -> float | None:
-    """Return Hake's gain, computed from the mean scores of students with both sittings, or None if there are none."""
+    """Return Hake's gain, computed from the mean scores of the students with both sittings. Return None if it does not
+    exist.
+    """
     both = [one for one in every if one.before is not None and one.after is not None]
     if not both:
         return None
@@ -124,7 +129,9 @@ def _share(marks: Sequence[bool]) -> float | None:
 
 
 def _point_biserial(marks: Sequence[bool], rest: Sequence[int]) -> float | None:
-    """Return the correlation between correctness and score, or None if either does not vary."""
+    """Return the correlation between a right answer and the score on the other questions, or None if either does not
+    vary.
+    """
     if len({*marks}) < 2 or len({*rest}) < 2:
         return None
     return correlation([float(mark) for mark in marks], [float(score) for score in rest])

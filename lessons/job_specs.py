@@ -1,7 +1,7 @@
-"""Job specs of the textbook: a process of the pool reruns a figure or grades a solution.
+"""Job specs of the textbook, with which a process of the pool reruns a figure or grades a solution.
 
-The result is a folder with answer.json: for a figure its golden.RecordedFigure, for a solution the
-grader.GradingReport, both as JSON.
+The result is a folder with answer.json. It holds the golden.RecordedFigure of a figure, or the grader.GradingReport of
+a solution, as JSON.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ KIND = "lesson"
 
 
 def figure_spec(figure: str) -> JobSpec:
-    """Return the spec for rerunning the figure with this full name, with a hash of the chapter's Python files."""
+    """Return the spec for rerunning the figure with this full name. It contains a hash of the chapter's Python files."""
     folder = lessons.chapter(figure.partition(".")[0]).folder
     source = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))
     return JobSpec(KIND, {"figure": figure, "version": hashlib.sha256(source).hexdigest()[:8]})
 
 
 def grading_spec(chapter: str, source: str, name: str, seed: int, hints: tuple[str, ...] = ()) -> JobSpec:
-    """Return the spec for grading `source`, from a file with this name, as a solution to the chapter's exercise.
+    """Return the spec for grading `source` as a solution to the chapter's exercise. `name` is the name of its file.
 
     `hints` are those that were taken, for the report.
     """
@@ -32,8 +32,8 @@ def grading_spec(chapter: str, source: str, name: str, seed: int, hints: tuple[s
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-    """Run the job that `values` describes and return the folder of its result. Raise ValueError if that is
-    impossible.
+    """Run the job that `values` describes, and return the folder with its result. Raise ValueError if the job cannot be
+    run.
     """
     answer = _rerun(values["figure"], progress) if "figure" in values else _grade(**values)
     text = json.dumps(answer, ensure_ascii=False)

@@ -17,7 +17,9 @@ TARGETS = (
 
 
 def link_identifiers(text: str) -> str:
-    """Return Markdown with arXiv numbers, DOIs and OpenReview identifiers as links; existing links stay as they are."""
+    """Return Markdown in which arXiv numbers, DOIs and OpenReview identifiers are links. Existing links stay as they
+    are.
+    """
     for pattern, target in TARGETS:
         text = re.sub(rf"(?<!\[){pattern.pattern}", lambda m, target=target: f"[{m[0]}]({target}{m[1]})", text)
     return text

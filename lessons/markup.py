@@ -61,7 +61,7 @@ class Text(NamedTuple):
 
 
 class LiveFigure(NamedTuple):
-    """A live figure, by its full name: "stragglers.waiting_for_everybody"."""
+    """A live figure, given by its full name, such as "stragglers.waiting_for_everybody"."""
 
     figure: str
     tries: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Code(NamedTuple):
 
 
 class Predict(NamedTuple):
-    """A quiz item, by name, that the reader answers before the text continues."""
+    """A quiz item, given by name, that the reader answers before the text continues."""
 
     item: str
 
@@ -103,8 +103,9 @@ REFERENCES = {"ref": references.figure, "chapter": references.title}
 def blocks(text: str, chapter: str, golden: Golden, address: Address | None = None, draft: bool = False) -> list[Block]:
     """Return the blocks of this chapter's `text`, in order. Raise ValueError if a mark is invalid.
 
-    With an `address`, references are links, and terms of the glossary are explained by <abbr>, and again in a fold,
-    which may be opened before the text explains them. In a draft, numbers of figures that are not recorded yet are "?".
+    With an `address`, references become links, and terms of the glossary are explained by <abbr>. In a fold they are
+    explained again, because the reader may open it before the text explains them. In a draft, numbers of figures that
+    are not recorded yet are "?".
     """
     found: list[Block] = []
     glossary = Glossary()
@@ -154,7 +155,7 @@ def _blocks(text: str, chapter: str, golden: Golden, address: Address | None, dr
 
 
 def _explained(blocks: list[Block], glossary: Glossary) -> list[Block]:
-    """Return blocks with explanations of the terms that the glossary has not explained yet."""
+    """Return the blocks with explanations of the terms that the glossary has not explained yet."""
     return [Text(glossary.explain(block.markdown)) if isinstance(block, Text) else block for block in blocks]
 
 
@@ -170,7 +171,7 @@ def figure_names(text: str, chapter: str) -> list[str]:
 
 
 def shown_figures(text: str, chapter: str) -> list[str]:
-    """Return the full names of the figures that `text` shows, in order, each once."""
+    """Return the full names of the figures that `text` shows, in order and without repetitions."""
     alone = [ALONE.match(line) for line, code in folds.lines(text) if not code]
     figures = [FIGURE.match(mark[1]) for mark in alone if mark]
     return list(dict.fromkeys(full_name(figure[1], chapter) for figure in figures if figure))
@@ -178,7 +179,9 @@ def shown_figures(text: str, chapter: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def numbered_items(text: str, chapter: str) -> tuple[str, ...]:
-    """Return the numbered items of `text`, in order: full names of figures, links of schedules and timelines."""
+    """Return what is numbered in `text`, in order: figures by their full names, and schedules and timelines by their
+    links.
+    """
     found: dict[str, None] = {}
     for mark in (ALONE.match(line) for line, code in folds.lines(text) if not code):
         kind, _, rest = mark[1].partition(" ") if mark else ("", "", "")
@@ -190,7 +193,7 @@ def numbered_items(text: str, chapter: str) -> tuple[str, ...]:
 
 
 def predictions(text: str) -> list[str]:
-    """Return the names of the quiz items that `text` asks as predictions, in order."""
+    """Return the names of the quiz items that `text` asks readers to predict, in order."""
     alone = (ALONE.match(line) for line, code in folds.lines(text) if not code)
     return [mark[1].partition(" ")[2] for mark in alone if mark and mark[1].startswith("predict ")]
 
@@ -203,14 +206,14 @@ def movements(text: str, chapter: str) -> list[Schedule | Timeline]:
 
 
 def full_name(name: str, chapter: str) -> str:
-    """Return the full name of the figure that chapter `chapter` calls `name`."""
+    """Return the full name of a figure from the `name` that the chapter `chapter` uses for it."""
     return name if "." in name else f"{chapter}.{name}"
 
 
 def source(name: str) -> Code:
-    """Return the source of "package.module", "package.module.function" or "package.module.Class.method".
+    """Return the source of a module, class, function or method, such as "package.module.Class.method".
 
-    Comments right above belong to it; nothing is imported. Raise ValueError if it does not exist.
+    Comments right above it are included. Nothing is imported. Raise ValueError if it does not exist.
     """
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):

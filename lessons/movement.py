@@ -1,4 +1,5 @@
-"""Animated parts of a text: a schedule, or the timeline of a simulated run. Data only; pages draw them.
+"""Animated parts of a text: schedules, and timelines of simulated runs. This module holds only their data; pages draw
+them.
 
 {{ schedule zb_h1 ranks=4 chunks=8 }}                      a plan of experiments.study.schedules, with its options
 {{ timeline algorithm=sync_sgd workers=8 jitter=cloud }}   settings of an experiment; simulated, runs in seconds
@@ -111,7 +112,7 @@ def _said(value: Any) -> str:
 
 
 def frame(block: Schedule) -> bytes:
-    """Return a schedule packed for the browser; timelines are recorded (lessons.timelines)."""
+    """Return a schedule packed for the browser. (Timelines are recorded: see lessons.timelines.)"""
     return canvas.frame(schedules.study(block.plan))
 
 
@@ -152,7 +153,7 @@ def _settings(words: str) -> dict[str, str]:
 
 
 def _option(value: str) -> Any:
-    """Return the value of a schedule's own setting: a switch, a whole number or a word."""
+    """Return the value of a schedule's own setting, which is a switch, a whole number or a word."""
     return {"true": True, "false": False}.get(value, int(value) if value.isdecimal() else value)
 
 

@@ -13,13 +13,14 @@ import lessons
 
 @cache
 def letters() -> dict[str, str]:
-    """Return the book's letters, as TeX, with their meanings."""
+    """Return {letter as TeX: meaning} for the book's letters."""
     return tomllib.loads(Path(__file__).with_name("notation.toml").read_text("utf-8"))["letters"]
 
 
 def table() -> str:
-    """Return the book's notation as a Markdown table: each letter, its meaning, and the chapters in which it means
-    something else or is defined.
+    """Return the book's notation as a Markdown table.
+
+    Each row has a letter, its meaning, and the chapters that define it or give it another meaning.
     """
     differing: dict[str, list[str]] = {}
     alone: dict[str, tuple[str, int]] = {}  # the first meaning of a letter that is not in the table

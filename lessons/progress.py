@@ -1,4 +1,4 @@
-"""Progress: what one reader has done, as a document shared by the workbench and the static book.
+"""Progress: a document of what one reader has done, shared by the workbench and the static book.
 
     {"lockstep": 1, "reader": "", "answers": [...], "passed": ["stragglers.elsewhere"],
      "places": {"stragglers": "what-waiting-costs"},
@@ -35,7 +35,7 @@ MEANING = {
 
 
 def instant(value: Any) -> str:
-    """Return a time as JavaScript writes it, which sorts as text: "2026-03-01T08:00:00.000Z"."""
+    """Return a time in JavaScript's format, such as "2026-03-01T08:00:00.000Z". Times in this format sort as text."""
     if not isinstance(value, str | datetime):
         raise ValueError("a time is text such as 2026-03-01T08:00:00Z")
     time = datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -56,7 +56,7 @@ class _Part(BaseModel):
 
 
 class Answer(_Part):
-    """One answer to one question of a quiz; `sure` is 0, 1 or 2 (SURE)."""
+    """One answer to one question of a quiz. `sure` is an index into SURE: 0, 1 or 2."""
 
     chapter: Name
     item: Name
@@ -74,9 +74,10 @@ class Answer(_Part):
 
 
 class Score(_Part):
-    """The best result of an exercise, out of 100, with the solution that earned it unless that is too long to store.
+    """The best result of an exercise, out of 100, with the solution that earned it. A solution that is too long is not
+    stored.
 
-    `seed` is that of its hidden cases; `digests` identify the solution as it was graded, and its marks.
+    `seed` is the seed of the hidden cases. `digests` identify the solution as it was graded, and its marks.
     """
 
     score: Annotated[int, Field(ge=0, le=100)]
@@ -100,21 +101,21 @@ class ReaderProgress(_Part):
         return self.model_dump_json()
 
     def of(self, chapter: str, item: str, *places: str) -> tuple[Answer, ...]:
-        """Return the answers to a question, oldest first; with `places`, only those given there."""
+        """Return the answers to a question, oldest first. If `places` are given, only answers given there are returned."""
         return tuple(a for a in self.answers if a.question == (chapter, item) and (not places or a.place in places))
 
     def with_answer(self, answer: Answer) -> ReaderProgress:
-        """Return progress with one more answer. A prediction that is answered counts as passed."""
+        """Return the progress with one more answer. A prediction that has been answered counts as passed."""
         passed = (f"{answer.chapter}.{answer.item}",) if answer.place == "predict" else ()
         return merge(self, ReaderProgress(answers=(answer,), passed=passed))
 
     def with_skip(self, chapter: str, item: str) -> ReaderProgress:
-        """Return progress with a prediction that the reader has skipped, i.e. passed without answering."""
+        """Return the progress with a prediction that the reader has skipped. It counts as passed, but has no answer."""
         return merge(self, ReaderProgress(passed=(f"{chapter}.{item}",)))
 
     def with_grade(self, report: dict[str, Any], solution: str) -> ReaderProgress:
-        """Return progress with the score that `solution` earned in `report`, if it is the best so far for that
-        exercise.
+        """Return the progress with the score of `solution` from `report`. The score is stored only if it is the best so
+        far for that exercise.
         """
         kept = {"score": report["score"], "at": now(), "seed": report["seed"]}
         if len(solution) <= LONGEST:
@@ -131,7 +132,7 @@ def digest(text: str) -> str:
 
 
 def marks(report: dict[str, Any]) -> str:
-    """Return the chapter, seed, score and marks of a report as JSON: what stays the same when a solution is graded
+    """Return the chapter, seed, score and marks of a report as JSON. These stay the same when a solution is graded
     again on the same hidden cases.
     """
     earned = [[mark["name"], mark["points"], mark["earned"]] for mark in report["marks"]]
@@ -139,12 +140,12 @@ def marks(report: dict[str, Any]) -> str:
 
 
 def now() -> str:
-    """Return the current time as documents write it."""
+    """Return the current time in the format of the documents."""
     return instant(datetime.now(UTC))
 
 
 def merge(one: ReaderProgress, other: ReaderProgress) -> ReaderProgress:
-    """Return both documents merged: all answers, the best scores, and all places; places of `other` take precedence."""
+    """Merge two documents: keep all answers, the best scores and all places. Places of `other` take precedence."""
     answers = {(a.at, a.question, a.place): a for a in (*other.answers, *one.answers)}
     scores = dict(one.scores)
     for chapter, score in other.scores.items():

@@ -1,4 +1,4 @@
-"""Quiz: questions with random parameters, answered by the simulator.
+"""A quiz: questions with random parameters, whose answers the simulator computes.
 
     [[item]]                                   # in quiz.toml
     name = "speed_up"
@@ -40,7 +40,7 @@ FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 
 @dataclass(frozen=True)
 class Choice:
-    """A possible answer; `but` explains why it is wrong, if it is."""
+    """A possible answer. If it is wrong, `but` explains why."""
 
     key: str
     says: str
@@ -49,7 +49,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Item:
-    """One question; without choices, the answer is a number."""
+    """One question of a quiz. If it has no choices, its answer is a number."""
 
     name: str
     ask: str
@@ -64,12 +64,14 @@ class Item:
     """True if the reader's own browser may compute the answer, where a page can (lessons/live)."""
 
     def parameters(self, seed: int) -> dict[str, Any]:
-        """Return parameters drawn with this seed."""
+        """Return the parameters drawn with this seed."""
         dice = random.Random(f"{seed} {self.name}")
         return {name: dice.choice(values) for name, values in self.draw.items()}
 
     def prediction(self, seed: int) -> dict[str, Any]:
-        """Return the parameters of the prediction in the text: `first`, with the rest drawn from this seed."""
+        """Return the parameters of the prediction in the text. Those in `first` are fixed, and the rest are drawn with
+        this seed.
+        """
         return self.parameters(seed) | dict(self.first)
 
     def all_parameters(self) -> list[dict[str, Any]]:
@@ -82,17 +84,19 @@ class Item:
         return fill_in(self.why, {**parameters, "answer": answer})
 
     def starts_with_answer(self, parameters: Mapping[str, Any], answer: Any) -> bool:
-        """Return whether the explanation begins with the numeric answer, so that it need not be stated separately."""
+        """Return whether the explanation begins with the numeric answer. If it does, the answer need not be stated
+        separately.
+        """
         begins = NUMBER.match(self.explanation(parameters, answer))
         return not self.choices and bool(begins) and abs(float(begins[1]) - answer) <= 0.05 * abs(answer)
 
     def unit_for(self, number: float) -> str:
-        """Return the unit for this number: "models", or "model" for 1."""
+        """Return the unit that goes with this number. For example, it is "model" for 1 and "models" for other numbers."""
         whole = self.unit in ("models", "updates", "workers", "micro-batches")
         return re.sub("(?<=batch)es$|s$", "", self.unit) if whole and number == 1 else self.unit
 
     def right(self, guess: Any, answer: Any) -> bool:
-        """Return whether a guess is the right choice, or is within tolerance of the right number."""
+        """Return whether a guess is the right choice or, for a number, within tolerance of the answer."""
         if self.choices:
             return guess == answer
         return abs(guess - answer) <= self.within * abs(answer)
@@ -105,22 +109,24 @@ class Item:
         raise ValueError(f"{self.name} has no choice {key!r}; it has {', '.join(c.key for c in self.choices)}.")
 
     def compute(self, chapter: str, parameters: Mapping[str, Any]) -> Any:
-        """Return the answer: a mean over seeds, or the key of a choice. Raise ValueError if seeds disagree on the
+        """Return the answer: the mean over seeds, or the key of a choice. Raise ValueError if seeds disagree on the
         choice.
         """
         return self.combine_seeds(self.compute_each(chapter, parameters))
 
     def compute_under(self, run: seeds.Seeded, chapter: str, parameters: Mapping[str, Any]) -> Any:
-        """Return the answer with one seed, computed by the function in the chapter's answers.py."""
+        """Return the answer for one seed, computed by the function in the chapter's answers.py."""
         answer = getattr(importlib.import_module(f"lessons.{chapter}.answers"), self.answer)(run, **parameters)
         return self.choice(answer).key if self.choices else float(f"{answer:.6g}")
 
     def compute_each(self, chapter: str, parameters: Mapping[str, Any]) -> list:
-        """Return the answers with all seeds; a single one if nothing depends on the seed."""
+        """Return the answers for all seeds, or a single answer if nothing depends on the seed."""
         return [*seeds.each(lambda run: self.compute_under(run, chapter, parameters)).values()]
 
     def combine_seeds(self, by_seed: Sequence) -> Any:
-        """Return the mean of the answers over all seeds. For a choice, raise ValueError if seeds disagree."""
+        """Return the mean of the answers over all seeds. For a choice, return the common answer, or raise ValueError if
+        seeds disagree.
+        """
         if not self.choices:
             return float(f"{sum(by_seed) / len(by_seed):.6g}")
         if len({*by_seed}) > 1:
@@ -129,7 +135,7 @@ class Item:
 
 
 def read(path: Path) -> tuple[Item, ...]:
-    """Return the items of a quiz.toml, or () if there is no such file. Raise ValueError if it is invalid."""
+    """Return the items in a quiz.toml, or () if there is no such file. Raise ValueError if the file is invalid."""
     if not path.is_file():
         return ()
     items = []
@@ -143,7 +149,9 @@ def read(path: Path) -> tuple[Item, ...]:
 
 
 def fill_in(text: str, values: Mapping[str, Any]) -> str:
-    """Return `text` with {name} and {name:.2f} replaced if `values` has the name."""
+    """Return `text` with fields such as {name} or {name:.2f} replaced by the values of these names. A field without a
+    value stays as it is.
+    """
     return FIELD.sub(
         lambda found: format(values[found[1]], found[2] or "") if found[1] in values else found[0], text
     ).strip()

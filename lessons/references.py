@@ -1,4 +1,4 @@
-"""Inline references in a chapter's text: to a figure by its number, and to a chapter by its title."""
+"""Inline references in a chapter's text, which cite a figure by its number or a chapter by its title."""
 
 from collections.abc import Callable
 
@@ -9,11 +9,10 @@ Address = Callable[[str, str], str]
 
 
 def figure(name: str, chapter: str, address: Address | None) -> str:
-    """Return "Figure 5.2" for the figure with this full name, linked if `address` is given; `chapter` is the one that
-    refers to it.
+    """Return a reference such as "Figure 5.2" to the figure with this full name, with a link if `address` is given.
 
-    It is numbered by the chapter that shows it: the referring one, else the figure's own. Raise ValueError if neither
-    shows it.
+    `chapter` is the chapter that contains the reference. If that chapter shows the figure, its number there is used,
+    else the number in the figure's own chapter. Raise ValueError if neither shows it.
     """
     for one in dict.fromkeys((chapter, name.partition(".")[0])):
         if number := lessons.chapter(one).figure_number(name):
@@ -22,14 +21,14 @@ def figure(name: str, chapter: str, address: Address | None) -> str:
 
 
 def title(name: str, chapter: str, address: Address | None) -> str:
-    """Return the title of the chapter `name`, linked if `address` is given. Raise ValueError if there is no such
+    """Return the title of the chapter `name`, with a link if `address` is given. Raise ValueError if there is no such
     chapter.
     """
     return _linked(lessons.chapter(name).title(), name, "", chapter, address)
 
 
 def heading_anchor(head: str) -> str:
-    """Return the anchor of a heading: its words in lower case, joined by "-"."""
+    """Return the anchor of a heading, which is its words in lower case, joined by "-"."""
     return "-".join("".join(c if c.isalnum() else " " for c in head.lower()).split())
 
 

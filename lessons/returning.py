@@ -1,4 +1,4 @@
-"""Questions that come back: which ones, in what order, and when, given a reader's answers.
+"""Choose the questions that come back, their order, and the time when each is due, from a reader's answers.
 
 `book/progress.js` has the same rules, and a test compares the two.
 """
@@ -23,8 +23,9 @@ INTERVALS = (
 
 
 def valid_answers(progress: ReaderProgress, chapters: Iterable) -> tuple[Answer, ...]:
-    """Return the answers that are valid for questions of these Chapters, each judged right or wrong again, since a file
-    may say anything.
+    """Return the answers that are valid for questions of these Chapters.
+
+    Each is judged right or wrong again, because a file may claim anything.
     """
     books = {one.name: one for one in chapters}
     items = {(name, item.name): item for name, one in books.items() for item in one.items}
@@ -38,7 +39,7 @@ def valid_answers(progress: ReaderProgress, chapters: Iterable) -> tuple[Answer,
 
 
 def fits(item: Item, answer: Answer) -> bool:
-    """Return whether an answer is valid for this item in its current form."""
+    """Return whether an answer is valid for the current form of this item."""
     if item.choices:
         kind = answer.guess in [choice.key for choice in item.choices]
     else:
@@ -47,7 +48,9 @@ def fits(item: Item, answer: Answer) -> bool:
 
 
 class Return(NamedTuple):
-    """A question that comes back: its urgency (0 wrong and sure, 1 wrong, 2 unsure, 3 known), and when it is due."""
+    """A question that comes back. Its urgency is 0 (wrong and sure), 1 (wrong), 2 (unsure) or 3 (known), and `at` is
+    when it is due.
+    """
 
     chapter: str
     item: str
@@ -56,10 +59,10 @@ class Return(NamedTuple):
 
 
 def returns(answers: Sequence[Answer], chapters: Sequence[str]) -> list[Return]:
-    """Return all answered questions, most urgent first; `chapters` are in teaching order.
+    """Return all answered questions, most urgent first. `chapters` are in teaching order.
 
-    Wrong answers are due at once, right but unsure ones after a day, and known ones after INTERVALS or, the first time,
-    as soon as the reader begins a later chapter.
+    Wrong answers are due at once. Right but unsure ones are due after a day. Known ones are due after INTERVALS or, the
+    first time, as soon as the reader begins a later chapter.
     """
     histories: dict[tuple[str, str], list[Answer]] = {}
     latest: dict[str, str] = {}  # when each chapter was last worked on
@@ -83,12 +86,14 @@ def returns(answers: Sequence[Answer], chapters: Sequence[str]) -> list[Return]:
 
 
 def due(returning: Iterable[Return], when: str) -> list[Return]:
-    """Return the questions that are due at this time."""
+    """Return the questions that are due at the time `when`."""
     return [one for one in returning if one.at <= when]
 
 
 def _right_days(history: Sequence[Answer]) -> int:
-    """Return the number of consecutive days, up to the last answer, on which a question was answered correctly."""
+    """Return on how many days a question was answered correctly, in the unbroken run of right answers that ends with
+    the last answer.
+    """
     days = set()
     for answer in reversed(history):
         if not answer.right:
@@ -105,15 +110,16 @@ def _later(at: str, wait: timedelta) -> str:
 
 
 def new_parameters(item: Item, answers: Sequence[Answer], seed: int) -> dict[str, Any]:
-    """Return parameters for asking again; if possible, they differ from those of the last answer."""
+    """Return parameters for asking the question again. If possible, they differ from the parameters of the last answer."""
     asked = answers[-1].parameters if answers else None
     others = [parameters for parameters in item.all_parameters() if parameters != asked]
     return Random(f"{seed} {item.name} {len(answers)}").choice(others or item.all_parameters())
 
 
 def draw_test(items: Iterable[tuple[str, Item]], seed: int, count: int = 10) -> list[tuple[str, Item, dict[str, Any]]]:
-    """Return up to `count` questions for a test, as (chapter, item, parameters); each item is asked once before any
-    repeats with other parameters.
+    """Return up to `count` questions for a test, each as (chapter, item, parameters).
+
+    Each item is asked once before any item repeats with other parameters.
     """
     dice = Random(seed)
     pools = [
@@ -127,8 +133,8 @@ def draw_test(items: Iterable[tuple[str, Item]], seed: int, count: int = 10) -> 
 
 
 class Standing(NamedTuple):
-    """How many questions a reader has answered, how many of them right the first time, and how many first answers were
-    sure but wrong.
+    """Counts of a reader's answers: the questions answered, those answered right the first time, and those whose first
+    answer was sure but wrong.
     """
 
     answered: int
@@ -137,7 +143,7 @@ class Standing(NamedTuple):
 
 
 def standing(answers: Iterable[Answer]) -> Standing:
-    """Return the Standing of a reader who gave these answers, oldest first."""
+    """Return the Standing of a reader with these answers, which are ordered from old to new."""
     first: dict[tuple[str, str], Answer] = {}
     for answer in answers:
         first.setdefault(answer.question, answer)

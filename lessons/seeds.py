@@ -1,4 +1,5 @@
-"""Seeds: figures and quiz answers are computed with each of SEEDS. Means are shown; claims hold for every seed.
+"""Seeds: figures and quiz answers are computed with each of SEEDS. The means are shown, and claims must hold for every
+seed.
 
 A seed determines the initial weights, the order of the data, noise and random times. Figures and answers are functions
 of a `Seeded`.
@@ -20,11 +21,11 @@ APART = 10  # a figure's own repetitions have fewer seeds than this
 
 
 class Seeded:
-    """A runner of experiments with one seed: `run(**settings of an experiment) -> Run`.
+    """A function that runs experiments with one seed, `run(**settings of an experiment) -> Run`.
 
-    An experiment without a seed gets this one, and one with seed s gets s + 10 times this one, so that a figure's own
-    repetitions differ between seeds. `run.seed` is for its own random numbers. `used` is True if any experiment or
-    function used the seed.
+    An experiment without a seed gets this one. An experiment with seed s gets s + 10 times this seed, so that a
+    figure's own repetitions differ between seeds. `run.seed` is for random numbers that the figure draws itself. `used`
+    is True if any experiment or function used the seed.
     """
 
     def __init__(self, seed: int = SEEDS[0], start: Callable[[Experiment], Run] | None = None):
@@ -32,15 +33,15 @@ class Seeded:
 
     @property
     def seed(self) -> int:
-        """The seed; reading it sets `used`."""
+        """The seed. Reading it sets `used`."""
         self.used = True
         return self._seed
 
     def __call__(self, worker_override: Callable[[Any, Any, Any], Any] | None = None, **values: Any) -> Run:
-        """Run the experiment with these settings and return its Run. `worker_override`, if given, replaces the
+        """Run the experiment with these settings and return its Run. If `worker_override` is given, it replaces the
         algorithm's worker.
 
-        Raise ValueError if they are invalid.
+        Raise ValueError if the settings are invalid.
         """
         seed = APART * self.seed + values["seed"] if "seed" in values else self.seed
         experiment = Experiment.of(values | {"seed": seed})
@@ -50,14 +51,17 @@ class Seeded:
 
 
 def run_now(**values: Any) -> Run:
-    """Run an experiment with these settings and the first seed; return its Run. Raise ValueError if it is invalid."""
+    """Run an experiment with these settings and the first seed, and return its Run. Raise ValueError if the settings
+    are invalid.
+    """
     return Seeded()(**values)
 
 
 def each(
     make: Callable[[Seeded], Any], start: Callable[[Experiment], Run] | None = None, of: Sequence[int] = SEEDS
 ) -> dict[int, Any]:
-    """Return {seed: make(Seeded(seed, start))}, with only the first seed if `make` does not use it.
+    """Return {seed: the result of `make` with that seed}. If `make` does not use the seed, only the first seed is in
+    it.
 
     If the rows of the first two seeds agree to the last digit, the other seeds are skipped: such rows are bytes, times
     without jitter, or runs without noise, which do not depend on the seed. (Single answers may agree by chance, so they
@@ -74,7 +78,7 @@ def each(
 
 
 def mean(samples: Sequence[Rows]) -> Rows:
-    """Return the rows with the mean of each number over seeds.
+    """Return the rows with each number replaced by its mean over seeds.
 
     Raise ValueError if seeds differ in the number of rows, in columns, or in values that are not numbers.
     """
@@ -88,7 +92,7 @@ def mean(samples: Sequence[Rows]) -> Rows:
 
 
 def spread(samples: Sequence[Rows]) -> Spread:
-    """Return, for each row, {column: (lowest, highest)} for the columns where seeds differ."""
+    """Return {column: (lowest, highest)} for each row, with the columns in which seeds differ."""
     found = []
     for place, row in enumerate(samples[0]):
         values = {column: [rows[place][column] for rows in samples] for column in row}

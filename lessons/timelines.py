@@ -1,4 +1,5 @@
-"""Recorded timelines of a chapter's texts: timelines.json holds the frame of each, so that no page runs anything.
+"""Recorded timelines of a chapter's texts. timelines.json holds the frame of each timeline, so that no page runs
+anything.
 
 `lockstep book golden <chapter>` writes the file next to golden.json. A simulated run is deterministic, and the drawing
 shows times, not what was learned, so a test runs each again and compares.
@@ -18,19 +19,21 @@ LARGEST = 60_000  # most bytes of one in the file
 
 
 def read(folder: Path) -> dict[str, bytes]:
-    """Return the recorded frames of the chapter in `folder`, by the query string of the run."""
+    """Return the recorded frames of the chapter in `folder`, with the query strings of the runs as keys."""
     path = folder / FILE
     texts = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     return {link: zlib.decompress(base64.b64decode(text)) for link, text in texts.items()}
 
 
 def find(folder: Path, block: Timeline) -> bytes | None:
-    """Return a timeline's recorded frame, for the browser, from the chapter in `folder`; None if it is not recorded."""
+    """Return the recorded frame of a timeline, for the browser, from the chapter in `folder`. Return None if it is not
+    recorded.
+    """
     return read(folder).get(block.experiment.query())
 
 
 def make_frame(block: Timeline) -> bytes:
-    """Return the frame of a timeline, computed now in this process."""
+    """Run a timeline's experiment in this process and return the frame."""
     from experiments.execution.run import run
 
     done = run(block.experiment)

@@ -1,4 +1,4 @@
-"""The whole book as static HTML: no server, no network, any browser.
+"""Build the whole book as static HTML that needs no server and no network, and works in any browser.
 
     site.py         all pages, their order, and the files next to them
     chapter.py      a chapter in the form that its template needs

@@ -1,4 +1,7 @@
-"""The values for a chapter's template: parts that open one after another, each after a prediction."""
+"""Prepare a chapter for its template.
+
+A chapter is divided into parts. Each part but the first opens when the reader has answered the prediction before it.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +20,9 @@ from lessons.references import fold_anchor
 
 @dataclass
 class TextPart:
-    """Blocks of the text, each (kind of block, values), that are shown after the questions named in `behind`."""
+    """A part of the text that is shown once the questions named in `behind` are answered. Each of its blocks is a pair
+    (kind of block, values).
+    """
 
     behind: tuple[str, ...]
     blocks: list[tuple[str, Any]] = field(default_factory=list)
@@ -45,13 +50,13 @@ def entry(chapter: Chapter) -> ContentsLine:
 
 
 def address(chapter: str, anchor: str) -> str:
-    """Return the relative URL of an anchor in another chapter; "" is the chapter's top."""
+    """Return the relative URL of an anchor in another chapter. If `anchor` is "", it leads to the chapter's top."""
     return f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
 
 
 def values(chapter: Chapter, workbench: str, live: bool = False) -> dict[str, Any]:
-    """Return what the chapter template needs. `workbench` is the address of the workbench, "" for a page without links
-    to it.
+    """Return the values that the chapter template needs. `workbench` is the address of the workbench, or "" for a page
+    without links to it.
 
     Pages that are `live` can compute runs (lessons/live).
     """
@@ -79,24 +84,24 @@ def values(chapter: Chapter, workbench: str, live: bool = False) -> dict[str, An
 
 
 def items(chapter: Chapter) -> dict[str, Any]:
-    """Return all questions of a chapter by full name, in the form that the page's script reads."""
+    """Return all questions of a chapter by full name, in the format that the page's script reads."""
     return {f"{chapter.name}.{item.name}": questions.data(chapter, item) for item in chapter.items}
 
 
 def returning(chapter: Chapter) -> list[dict[str, Any]]:
-    """Return all questions of a chapter in the form that the review page uses."""
+    """Return all questions of a chapter in the format that the review page uses."""
     return [_question(chapter, item, "again", []) | {"label": chapter.title()} for item in chapter.items]
 
 
 def blocks(chapter: Chapter) -> list[markup.Block]:
-    """Return the blocks of a chapter or, if it has no text, the figures in its golden file."""
+    """Return the blocks of a chapter's text. If it has no text, return the figures in its golden file instead."""
     if chapter.has_text:
         return chapter.blocks(address=address)
     return [markup.LiveFigure(name) for name in chapter.figures_on_page if name in chapter.golden.figures]
 
 
 def _facts(chapter: Chapter) -> list[str]:
-    """Return a chapter's length, its difficulty, and what it requires of a reader, as short phrases in HTML."""
+    """Return short phrases in HTML: the chapter's length, its difficulty, and what a reader needs to know before."""
     before = [f"[{lessons.chapter(name).title()}]({address(name, '')})" for name in chapter.front.prerequisites]
     needs = [*before, *chapter.front.background]
     return [*entry(chapter).facts, *([markdown.inline(f"needs {', '.join(needs)}")] if needs else [])]
@@ -121,7 +126,7 @@ def _parts(chapter: Chapter, shown: list[markup.Block], predicted: list[str], pa
 
 
 def _block(chapter: Chapter, block: markup.Block, page: PageData) -> tuple[str, Any]:
-    """Return (kind of block, values that the template needs for it) for a block other than a prediction."""
+    """Return (kind of block, the values that its template needs). The block must not be a prediction."""
     match block:
         case markup.Text(text):
             return "html", markdown.render(_without_title(text))
@@ -145,8 +150,8 @@ def _without_title(text: str) -> str:
 
 
 def _label(chapter: Chapter, item: Item, place: str) -> str:
-    """Return a question's label, such as "Predict 5.2". Questions are numbered in quiz order: predictions first, as in
-    the text.
+    """Return the label of a question, such as "Predict 5.2". Questions are numbered in the order of the quiz, which
+    puts predictions first, as in the text.
     """
     order = [one.name for one in chapter.quiz]
     return f"{'Predict' if place == 'predict' else 'Question'} {chapter.number}.{order.index(item.name) + 1}"

@@ -1,7 +1,9 @@
-"""The documentation next to the book, in Markdown: the project's documents, a page per algorithm, and the reference.
+"""Build the documentation next to the book from Markdown: the project's documents, a page per algorithm, and the
+reference.
 
-Everything is made from existing files: README, CONTRIBUTING, docs/ and the modules. All pages are in one folder:
-docs/decisions/house.md is decisions_house.html, algorithms/averaging/easgd.py is algorithm_easgd.html.
+Everything is made from existing files: README, CONTRIBUTING, docs/ and the modules. All pages are in one folder. For
+example, docs/decisions/house.md becomes decisions_house.html, and algorithms/averaging/easgd.py becomes
+algorithm_easgd.html.
 """
 
 import ast
@@ -40,7 +42,7 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 
 
 def pages() -> dict[str, tuple[str, str]]:
-    """Return all pages as page -> (title, Markdown), starting with the front page "documentation"."""
+    """Return all pages as {page: (title, Markdown)}. The first one is the front page, "documentation"."""
     found = {"documentation": ("Documentation", _front()), "algorithms": ("Algorithms", _algorithms())}
     found["reference"] = ("Reference", _reference())
     for page, path in _texts().items():
@@ -66,7 +68,7 @@ def _title(text: str) -> str:
 
 
 def _with_links(text: str, path: str) -> str:
-    """Return a text with its links pointing to pages of the site. Links to other files become plain text, and pictures
+    """Return a text with its links leading to pages of the site. Links to other files become plain text, and pictures
     are removed.
     """
     to_page = {file: page for page, file in _texts().items()}
@@ -157,7 +159,9 @@ def _figures(name: str) -> Iterator[str]:
 
 
 def _reference() -> str:
-    """Return the signatures and docstrings of the functions and classes that a user's own program starts from."""
+    """Return the reference: signatures and docstrings of the functions and classes that a user's own program starts
+    from.
+    """
     parts = ["# Reference", "The functions and classes that your own program starts from, with their docstrings."]
     for room, paths in REFERENCE.items():
         parts.append(f"## {room[0].upper()}{room[1:]}")
@@ -171,8 +175,9 @@ def _reference() -> str:
 
 
 def _described(node: ast.FunctionDef | ast.ClassDef) -> list[str]:
-    """Return the signature and docstring of a definition and, for a class, those of its public methods that have a
-    docstring.
+    """Return the signature and docstring of a definition as Markdown.
+
+    For a class, add the same for its public methods that have a docstring.
     """
     text = _escaped_docstring(ast.get_docstring(node) or "")
     if isinstance(node, ast.FunctionDef):
@@ -192,8 +197,10 @@ def _signature(node: ast.FunctionDef) -> str:
 
 
 def _escaped_docstring(text: str) -> str:
-    """Return a docstring as Markdown: lines indented by four spaces are code already; in the others, Markdown's own
-    characters are escaped.
+    """Return a docstring as Markdown that shows it literally.
+
+    Lines indented by four spaces are code in Markdown already. In the others, characters with a meaning in Markdown are
+    escaped.
     """
     return "\n".join(line if line.startswith("    ") else _escaped(line) for line in text.splitlines())
 

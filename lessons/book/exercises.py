@@ -1,4 +1,4 @@
-"""The exercise of a chapter: its task and points, hints revealed one at a time, and the start files."""
+"""The exercise of a chapter: its task and points, its start files, and hints that are revealed one at a time."""
 
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,8 @@ def template_values(chapter: Chapter, workbench: str) -> dict[str, Any] | None:
 
 
 def write_files(chapter: Chapter, out: Path) -> None:
-    """Write a start file for each level of the chapter's exercise, if it has one, to the folder `exercises` in
-    `out`.
+    """Write a start file for each level of the chapter's exercise to the folder `exercises` in `out`. Do nothing if the
+    chapter has no exercise.
     """
     for name, (_, source) in _files(chapter).items() if chapter.exercise else ():
         (out / FOLDER).mkdir(exist_ok=True)
@@ -45,7 +45,7 @@ def _hinted(sheet: Sheet) -> range:
 
 
 def _files(chapter: Chapter) -> dict[str, tuple[str, str]]:
-    """Return the label and source of each start file, by file name."""
+    """Return {file name: (label, source)} for each start file."""
     sheet = Sheet(chapter)
     files = {f"{chapter.name}_solution.py": ("exercise.py", sheet.source)}
     for level, what in levels.LEVELS.items() if sheet.notes else ():

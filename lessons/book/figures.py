@@ -1,4 +1,4 @@
-"""The figures, schedules and timelines of a page: their captions, and the frames that canvases draw."""
+"""The figures, schedules and timelines of a page: their captions, and the frames that are drawn on canvases."""
 
 import base64
 from dataclasses import dataclass, field, replace
@@ -17,8 +17,8 @@ from lessons.references import figure_anchor
 
 @dataclass
 class PageData:
-    """The data that figures add to their page. `workbench` is the address that the page's links lead to; "" for no
-    links.
+    """The data that figures add to their page. `workbench` is the address of the workbench that the page links to, or
+    "" for no links.
     """
 
     workbench: str
@@ -32,7 +32,7 @@ TABLED = 40  # most rows of a figure with a slider that are printed with its pag
 
 
 def template_values(chapter: Chapter, name: str, page: PageData, settings: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the values that the template needs for a figure, and put its frame into the page's data.
+    """Return the values that the template needs for a figure, and add its frame to the page's data.
 
     On a live page, readers can vary the `settings`.
     """
@@ -61,7 +61,7 @@ def template_values(chapter: Chapter, name: str, page: PageData, settings: tuple
 
 
 def on_paper(chapter: Chapter) -> dict[str, Any]:
-    """Return a printable frame for each figure with a slider: one picture of all its stops."""
+    """Return a printable frame for each figure with a slider. It shows all positions of the slider in one picture."""
     frames = {}
     for name, one in chapter.golden.figures.items():
         if one.look.slider:
@@ -71,7 +71,9 @@ def on_paper(chapter: Chapter) -> dict[str, Any]:
 
 
 def labels(queries: tuple[str, ...]) -> dict[str, str]:
-    """Return the label of each run, by its query: the run's algorithm, and the settings in which the runs differ."""
+    """Return {query: label} for these runs. A label consists of the run's algorithm and the settings in which the runs
+    differ.
+    """
     flats = {query: dict(parse_qsl(query, keep_blank_values=True)) for query in queries}
     names = dict.fromkeys(name for flat in flats.values() for name in flat)
     differing = [n for n in names if n not in ("slow", "algorithm") and len({f.get(n) for f in flats.values()}) > 1]
@@ -90,7 +92,7 @@ def _cell(value: Any) -> str:
 
 
 def moving(chapter: Chapter, block: Schedule | Timeline, page: PageData) -> dict[str, Any]:
-    """Return the values that the template needs for a schedule or a timeline, and put its frame into the page's data.
+    """Return the values that the template needs for a schedule or a timeline, and add its frame to the page's data.
 
     Raise ValueError if the timeline is not recorded.
     """
@@ -116,6 +118,6 @@ def _packed(canvas: str, frame: bytes) -> dict[str, str]:
 
 
 def text_with_code(text: str) -> Markup:
-    """Return text as HTML, with text between backquotes as code and no other markup."""
+    """Return plain text as HTML. Text between backquotes becomes code; other markup is not interpreted."""
     parts = [escape(part) for part in " ".join(text.split()).split("`")]
     return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))

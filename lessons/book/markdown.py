@@ -1,4 +1,4 @@
-"""The book's Markdown as HTML: formulas for KaTeX, highlighted code, headings with anchors.
+"""Convert the book's Markdown to HTML, with formulas for KaTeX, highlighted code, and anchors on headings.
 
 Formulas stay TeX in elements of class `math`, which assets/formulas.js gives to KaTeX when the page opens.
 """
@@ -21,7 +21,7 @@ from lessons.references import heading_anchor
 
 
 class Heading(NamedTuple):
-    """A heading of the text: its level (2 for a section), its words and its anchor."""
+    """A heading of the text, with its level (2 for a section), its words and its anchor."""
 
     level: int
     words: str
@@ -42,8 +42,9 @@ def _math(tex: str, options: dict) -> str:
 
 
 def _inline_code(renderer, tokens: list[Token], place: int, options, env) -> str:
-    """Return code within a sentence as HTML. A browser may break its line at a space, but not after the hyphens of an
-    option."""
+    """Return inline code as HTML. A browser may break the line at a space in it, but not after the hyphens of an
+    option.
+    """
     words = re.sub(r"(?<!\S)--?\w[\w-]*", r"<span>\g<0></span>", html.escape(tokens[place].content))
     return f"<code>{words}</code>"
 
@@ -57,7 +58,7 @@ _READER.add_render_rule("code_inline", _inline_code)
 
 
 def render(text: str) -> Markup:
-    """Return the HTML of Markdown. Headings have anchors; wide tables scroll in a box of their own."""
+    """Convert Markdown to HTML. Headings have anchors, and wide tables scroll in a box of their own."""
     tokens = _READER.parse(text)
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
@@ -69,7 +70,7 @@ def render(text: str) -> Markup:
 
 
 def inline(text: str) -> Markup:
-    """Return the HTML of Markdown that is inline or a single paragraph."""
+    """Convert inline Markdown, or a single paragraph, to HTML."""
     return Markup(_READER.renderInline(" ".join(text.split())))
 
 
@@ -79,8 +80,8 @@ def headings(text: str) -> list[Heading]:
 
 
 def sections(text: str) -> list[tuple[Heading | None, str]]:
-    """Return (heading, words) for each section of a text, for the search. The heading is None for the words before the
-    first one below the title.
+    """Return (heading, words) for each section of a text, for the search. The heading is None for words that come
+    before the first heading below the title.
     """
     found: list[tuple[Heading | None, list[str]]] = [(None, [])]
     tokens = _READER.parse(text)

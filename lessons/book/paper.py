@@ -46,14 +46,16 @@ def print_page(page: Path, to: Path) -> None:
 
 
 def on_one_page(chapter: str, article: str) -> str:
-    """Return a chapter's HTML for the page of all chapters, with unique anchors, internal links and open folds."""
+    """Return a chapter's HTML in a form for the page that holds all chapters: with unique anchors, internal links and
+    open folds.
+    """
     article = HEADING.sub(rf"\1{chapter}--", article)
     article = article.replace(FOLD, f"{FOLD} open")
     return inside(re.sub(rf'href="#(?!{"|".join(WHOLE)})', f'href="#{chapter}--', article))
 
 
 def inside(text: str) -> str:
-    """Return HTML with links to other chapters turned into links within the page that holds them all."""
+    """Return HTML in which links to other chapters lead to places on the same page, which holds all chapters."""
 
     def target(link: re.Match) -> str:
         page, anchor = link[1], link[2] or ""

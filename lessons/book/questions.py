@@ -1,4 +1,4 @@
-"""Questions for the page's script: each with all its possible parameters, and their answers."""
+"""Questions in the form that a page's script needs: each with all its possible parameters and their answers."""
 
 import random
 from typing import Any
@@ -22,15 +22,18 @@ def data(chapter: Chapter, item: Item) -> dict[str, Any]:
 
 
 def meaning() -> dict[str, list[str]]:
-    """Return the feedback for each result and confidence: {"right" or "wrong": sentences by confidence}."""
+    """Return the feedback on an answer, {"right" or "wrong": sentences}, with one sentence for each degree of
+    confidence.
+    """
     return {
         word: [MEANING[right, sure] for sure in range(len(SURE))] for word, right in (("right", True), ("wrong", False))
     }
 
 
 def cases(chapter: Chapter, item: Item) -> list[dict[str, Any]]:
-    """Return a case for each set of parameters of a question: the parameters, the answer, and the question and
-    explanation as HTML.
+    """Return a case for each set of parameters of a question.
+
+    A case has the parameters, the answer, and the question and its explanation as HTML.
     """
     found = []
     for parameters in item.all_parameters():
@@ -48,11 +51,13 @@ def cases(chapter: Chapter, item: Item) -> list[dict[str, Any]]:
 
 
 def choices(chapter: Chapter, item: Item) -> list[Choice]:
-    """Return the choices in a shuffled order, the same for all readers, because authors write the right one first."""
+    """Return the choices in a shuffled order, because authors write the right one first. The order is the same for all
+    readers.
+    """
     return random.Random(f"{chapter.name} {item.name}").sample(item.choices, len(item.choices))
 
 
 def _number(value: float) -> str:
-    """Return a number with three significant digits and no exponent: 0.0123, 12.3, 1,230."""
+    """Return a number with three significant digits and no exponent, such as 0.0123, 12.3 or 1,230."""
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.10g}"

@@ -10,8 +10,8 @@ from lessons.references import fold_anchor
 
 
 def sections(chapter: Chapter, blocks: list[markup.Block]) -> list[dict[str, Any]]:
-    """Return the sections of a chapter, each with its words and the predictions that have to be answered before it
-    opens.
+    """Return the sections of a chapter for the search. Each has its words and the predictions that must be answered
+    before it opens.
 
     A fold is a separate section, so that results lead to it.
     """

@@ -1,4 +1,4 @@
-"""All pages of the book, their order, and the files next to them."""
+"""Build the book: all its pages, in their order, and the files next to them."""
 
 import json
 import shutil
@@ -42,17 +42,18 @@ PAGES.globals["SURE"] = progress.SURE
 
 
 class Navigation(NamedTuple):
-    """What every page lists next to its text: the chapters, and the other pages by name."""
+    """The contents that every page lists next to its text: the chapters, and the other pages by name."""
 
     book: list[ContentsLine]
     more: dict[str, str]
 
 
 def build(out: Path, workbench: str = "", pyodide: dict[str, bytes] | None = None) -> list[Path]:
-    """Write the book into the folder `out` and return its pages; `workbench` is the workbench's address, "" for none.
+    """Write the book into the folder `out` and return its pages. `workbench` is the workbench's address, or "" for
+    none.
 
-    With the files of `pyodide` (lessons/live/distribution.py) its pages can compute runs. An earlier build there is
-    replaced. Raise ValueError if the folder holds anything else.
+    With the files of `pyodide` (lessons/live/distribution.py), pages can compute runs. An earlier build in the folder
+    is replaced. Raise ValueError if the folder holds anything else.
     """
     _clear(out)
     _copy_assets(out)
@@ -87,7 +88,7 @@ def build(out: Path, workbench: str = "", pyodide: dict[str, bytes] | None = Non
 
 
 def _texts(workbench: str) -> dict[str, str]:
-    """Return the Markdown of the survey, the notation, the glossary and the bibliography, by page."""
+    """Return {page: Markdown} for the survey, the notation, the glossary and the bibliography."""
     letters = (
         f"# Notation\n\nA letter has one meaning in all chapters, unless a row says otherwise.\n\n{notation.table()}"
     )
@@ -106,7 +107,7 @@ def _playground(navigation: Navigation, python: dict[str, int]) -> str:
 
 
 def _again(book: list[Chapter], navigation: Navigation) -> str:
-    """Return the review page, for questions that come back."""
+    """Return the review page, where questions come back."""
     items = {name: item for one in book for name, item in chapters.items(one).items()}
     asked = [asked for one in book for asked in chapters.returning(one)]
     data = {"items": items, "meaning": questions.meaning(), "chapters": [one.name for one in book]}
@@ -115,8 +116,8 @@ def _again(book: list[Chapter], navigation: Navigation) -> str:
 
 
 def _computing(values: dict[str, Any], scripts: tuple[str, ...], python: dict[str, int]) -> tuple[dict, tuple]:
-    """Return a page's values and scripts; if `python` is given and the page can compute something, add what it needs to
-    run Python.
+    """Return a page's values and scripts. If `python` is given and the page can compute something, they include what it
+    needs to run Python.
     """
     data = values["data"]
     asks = {"predict.js": any(one["computes"] for one in data["items"].values()), "editor.js": "exercise" in data}

@@ -81,7 +81,9 @@ class Mutant:
 
     @property
     def listing(self) -> list[str]:
-        """The lines of the functions and classes that the reader sees, with the mutation and without comments."""
+        """The source lines that the reader sees: some functions and classes of the module, with the mutation and
+        without comments.
+        """
         text = without_comments(self.source)
         wanted = [node for node in ast.parse(text).body
                   if isinstance(node, ast.FunctionDef | ast.ClassDef)
@@ -96,16 +98,16 @@ class Mutant:
         return [number for number, line in enumerate(self.listing, 1) if any(text in line for text in self.at)]
 
     def choices(self, seed: int = 0) -> list[Mechanism]:
-        """Return the right mechanism and the distractors, in an order that the seed decides."""
+        """Return the right mechanism and the distractors, in an order that depends on the seed."""
         keys = [self.mechanism, *self.distractors]
         return [mechanisms()[key] for key in random.Random(f"{seed} {self.name}").sample(keys, len(keys))]
 
     def healthy(self, seed: int = 0) -> Run:
-        """Run the experiment with the catalogue's unchanged algorithm and return the Run."""
+        """Run the experiment with the catalogue's unchanged algorithm, and return the Run."""
         return run_experiment(self._experiment(seed))
 
     def run_mutant(self, seed: int = 0) -> Run:
-        """Run the same experiment with the mutant and return the Run."""
+        """Run the same experiment with the mutant, and return the Run."""
         experiment = self._experiment(seed)
         plain = experiment.model_copy(update={"compression": "none", "coding": {}})
         return run_experiment(plain, worker_override=self._worker(experiment))
@@ -114,7 +116,7 @@ class Mutant:
         return Experiment.of({**self.experiment, "seed": seed})
 
     def _worker(self, experiment: Experiment) -> Callable[[Any, Any, Any], Any]:
-        """Return the program for every rank: the algorithm with the mutated module in place of its own."""
+        """Return the program that every rank runs: the algorithm, with the mutated module in place of the original."""
         changed = load_module(self.module, self.source)
         if hasattr(changed, "ALGORITHM"):
             return changed.ALGORITHM.worker
@@ -132,13 +134,13 @@ def _read() -> dict[str, list[dict[str, Any]]]:
 
 @cache
 def mechanisms() -> dict[str, Mechanism]:
-    """Return all kinds of mistakes by key."""
+    """Return {key: Mechanism} for all kinds of mistakes."""
     return {key: Mechanism(key, **values) for key, values in _read()["mechanism"].items()}
 
 
 @cache
 def mutants() -> tuple[Mutant, ...]:
-    """Return all mutants, the easy ones first."""
+    """Return all mutants in the order of their difficulty, the easy ones first."""
     made = [Mutant(**{name: tuple(value) if isinstance(value, list) else value for name, value in one.items()})
             for one in _read()["mutant"]]  # fmt: skip
     return tuple(sorted(made, key=lambda one: one.difficulty))
@@ -153,14 +155,18 @@ def find(name: str) -> Mutant:
 
 
 def load_module(name: str, source: str) -> ModuleType:
-    """Run `source` as a new module called `name` and return it; the imported module of that name stays unchanged."""
+    """Run `source` as a new module called `name` and return that module. An imported module of the same name stays
+    unchanged.
+    """
     module = ModuleType(name)
     exec(compile(source, f"<mutant of {name}>", "exec"), vars(module))
     return module
 
 
 def rebuilt(algorithm: str, part: ModuleType, changed: ModuleType) -> ModuleType:
-    """Return a copy of the algorithm's module that uses `changed` in place of imports from `part`."""
+    """Return a copy of the algorithm's module in which everything that it imports from `part` comes from `changed`
+    instead.
+    """
     import algorithms
 
     module = algorithms.module(algorithm)
@@ -172,7 +178,7 @@ def rebuilt(algorithm: str, part: ModuleType, changed: ModuleType) -> ModuleType
 
 
 def with_compression(experiment: Experiment, attach: Callable, declared: Any) -> Callable[[Any, Any, Any], Any]:
-    """Return the algorithm's program, run on a communicator with this compression."""
+    """Return a program that runs the algorithm on a communicator with the compression `declared`."""
     coding = declared.Settings(**experiment.coding)
 
     def worker(comm, task, s):

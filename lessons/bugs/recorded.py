@@ -37,7 +37,7 @@ LOGARITHMIC = 30.0  # ratio of the final losses above which they are drawn on a 
 
 @dataclass(frozen=True)
 class Pair:
-    """What a healthy run and a mutant's run show. The keys "healthy" and "mutant" tell the two apart in every field.
+    """What a healthy run and a mutant's run show. Every field has the keys "healthy" and "mutant".
 
     `values[side]` maps the names of figures, including measured quantities, to numbers; `curves[name][side]` is a list
     of (step, value); `lanes[side]` is the frame of a timeline for the browser.
@@ -49,12 +49,12 @@ class Pair:
 
     @property
     def table(self) -> list[tuple[str, str, str]]:
-        """Rows to display: name, healthy value, mutant value."""
+        """The rows to display, each with a name, the healthy run's value and the mutant's value."""
         names = [name for name in self.values["healthy"] if any(self.values[side][name] for side in SIDES)]
         return [(_label(name), *(_said(name, self.values[side][name]) for side in SIDES)) for name in names]
 
     def rows(self, curve: str) -> Rows:
-        """Return a curve as rows of step, run and value, without values that are not finite."""
+        """Return a curve as rows of step, run and value. Values that are not finite are left out."""
         return [{"step": x, "run": side, curve: y}
                 for side in SIDES for x, y in self.curves[curve][side] if math.isfinite(y)]  # fmt: skip
 
@@ -74,13 +74,13 @@ class Pair:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Pair:
-        """Return the pair from `values`, the output of `plain`."""
+        """Return the pair stored in `values`, which `plain` returned."""
         lanes = {side: zlib.decompress(base64.b64decode(text)) for side, text in values["lanes"].items()}
         return cls(values["values"], values["curves"], lanes)
 
 
 def pair(mutant: Mutant, seed: int = 0) -> Pair:
-    """Run the experiment with and without the mutation, and return what both runs show."""
+    """Run the experiment with and without the mutation, and return a Pair of what they show."""
     runs = {"healthy": mutant.healthy(seed), "mutant": mutant.run_mutant(seed)}
     quantities = tuple(name for name in mutant.curves if any(name in run.quantities for run in runs.values()))
     until = max(_beginning(run).seconds() for run in runs.values())
@@ -96,14 +96,16 @@ def pair(mutant: Mutant, seed: int = 0) -> Pair:
 
 
 def _saved(mutant: Mutant, side: str) -> dict[str, str]:
-    """Return the file name and heading for saving a timeline of one side. Like the page, it does not name the bug."""
+    """Return the file name and heading for saving a timeline of one side. They do not name the bug, and neither does
+    the page.
+    """
     words = "healthy" if side == SIDES[0] else "with-the-bug"
     return labels_of_one(Experiment.of(mutant.experiment), f"{words}-timeline")
 
 
 @cache
 def read() -> dict[str, Pair]:
-    """Return all recorded pairs, by the mutant's name."""
+    """Return {name of the mutant: Pair} for all recorded runs."""
     return {name: Pair.of(values) for name, values in json.loads(FILE.read_text("utf-8")).items()}
 
 
@@ -115,8 +117,10 @@ def write() -> None:
 
 
 def _values(run: Run, quantities: tuple[str, ...]) -> dict[str, float | None]:
-    """Return the figures of a run and the mean of each of `quantities` (0 if it was not measured). None stands for a
-    figure that does not exist or is not finite.
+    """Return the numbers of a run's summary that are shown, and the mean of each of `quantities`.
+
+    The mean is 0 if the run did not measure the quantity. None stands for a number that does not exist or is not
+    finite.
     """
     measured = {name: float(np.mean(run.course(name)[1])) if name in run.quantities else 0.0 for name in quantities}
     figures = {name: run.summary[name] for name in TOLD} | measured
@@ -125,7 +129,9 @@ def _values(run: Run, quantities: tuple[str, ...]) -> dict[str, float | None]:
 
 
 def _course(run: Run, name: str, runs: dict[str, Run]) -> list[tuple[float, float]]:
-    """Return (step, value) of the loss or of a quantity; the values are 0 if the run did not measure it."""
+    """Return a list of (step, value) for the loss or a measured quantity. The values are 0 if the run did not measure
+    it.
+    """
     if name == LOSS:
         steps, values = run.evaluations["step"], run.evaluations["loss"]
     elif name in run.quantities:

@@ -16,7 +16,7 @@ MOST = len(ASKED)  # points per mutant
 
 
 def answer(mutant: Mutant, asked: str, guess: str | int) -> Answer:
-    """Return the reader's `guess` as an Answer, judged right or wrong, with the current time."""
+    """Return the reader's `guess` as an Answer, with the current time and whether it is right."""
     return Answer(
         chapter=BOOK, item=mutant.name, parameters={"asked": asked}, guess=guess, sure=1,
         right=_right(mutant, asked, guess), place="bug", at=now(),
@@ -24,7 +24,7 @@ def answer(mutant: Mutant, asked: str, guess: str | int) -> Answer:
 
 
 def first_answers(progress: ReaderProgress, mutant: Mutant) -> dict[str, str | int]:
-    """Return the first valid answer to each question about a mutant: {"mechanism" or "line": answer}."""
+    """Return the first valid answer to each question about a mutant. The keys are "mechanism" and "line"."""
     keys, lines = {mutant.mechanism, *mutant.distractors}, range(1, len(mutant.listing) + 1)
     allowed = {"mechanism": keys, "line": lines}
     found: dict[str, str | int] = {}
@@ -40,8 +40,9 @@ def points(mutant: Mutant, answers: dict[str, str | int]) -> int:
 
 
 def grade(progress: ReaderProgress) -> dict[str, Any]:
-    """Return the student's name and score out of 100 and, for each mutant answered, the answers given, the right ones
-    and the points.
+    """Return the student's name, the score out of 100, and the result for each mutant answered.
+
+    A result has the answers given, the right ones and the points.
     """
     bugs = {}
     for mutant in mutants():
