@@ -8,7 +8,7 @@ SETTING = "LOCKSTEP_INSTRUCTOR"
 
 
 def is_visible(given: str = "", environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether a reader who gave this password ("" for none) sees the pages for instructors.
+    """Return whether the pages for instructors are shown to a reader who gave this password ("" for none).
 
     LOCKSTEP_INSTRUCTOR=1 shows them to everybody; any other text is the password, compared in constant time; unset,
     empty or 0 hides them.

@@ -1,5 +1,5 @@
-"""An assignment: the runs of a lab as data, i.e. the settings, the one or two that vary, and the quantities to write
-down.
+"""The assignments of a lab as data: the settings of their runs, the one or two settings that vary, and the quantities
+to write down.
 
     SELDOM = Assignment(
         {"algorithm": "model_averaging", "workers": 8, "steps": 256, "learning_rate": 0.2},
@@ -35,8 +35,8 @@ class Assignment:
     """An assignment of a lab: an experiment's `settings` by name, the settings to vary with their values (`turn`), the
     quantities to write down (`note`), and claims about their table.
 
-    "learns" is noted as 1 where the held-out loss falls below LEARNS. `paired`: the first values are combined, then the
-    second ones, and so on; otherwise every value is combined with every other.
+    "learns" is noted as 1 where the held-out loss falls below LEARNS. If `paired`, the first values of the varied
+    settings are combined, then the second values, and so on; otherwise every value is combined with every other.
     """
 
     settings: Mapping[str, Any]
@@ -51,7 +51,9 @@ class Assignment:
         return [dict(zip(self.turn, values, strict=True)) for values in together]
 
     def experiment(self, **turned: Any) -> Experiment:
-        """Return the experiment with these values; varied settings not given take their first value."""
+        """Return the experiment with these values of the varied settings. A setting that is not given takes its first
+        value.
+        """
         first = {name: values[0] for name, values in self.turn.items()}
         return Experiment.of({**self.settings, **first, **turned})
 
@@ -77,7 +79,7 @@ class Assignment:
         return rows
 
     def figure(self, name: str) -> Figure:
-        """Return the assignment as a figure, so that its table is run and recorded like one."""
+        """Return the assignment as a Figure, so that its table is computed and recorded like a figure's."""
         axis = next(iter(self.turn), self.note[0])
         look = Look(axis, (self.note[0],), kind="bar")
         return Figure(

@@ -1,4 +1,4 @@
-"""Syllabi from `course.toml`; titles and reading times are looked up, so they are always current."""
+"""Syllabi, read from `course.toml`. Titles and reading times are looked up, so they are always current."""
 
 import tomllib
 from functools import cache
@@ -12,8 +12,8 @@ FILE = Path(__file__).with_name("course.toml")
 
 @cache
 def courses() -> dict[str, tuple[dict[str, Any], ...]]:
-    """Return the sessions of each course by the course's name. A session has `topic`, `read` and `prepare`, at least
-    one of `lab` and `also` (other work in class), and optionally `exercise`.
+    """Return {name of a course: its sessions}. A session has `topic`, `read` and `prepare`, at least one of `lab` and
+    `also` (other work in class), and optionally `exercise`.
     """
     return {one["name"]: tuple(one["session"]) for one in tomllib.loads(FILE.read_text("utf-8"))["course"]}
 

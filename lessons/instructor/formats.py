@@ -28,7 +28,7 @@ def gradescope(report: GradingReport) -> dict[str, Any]:
 
 
 def otter(report: GradingReport) -> dict[str, Any]:
-    """Return the JSON that Otter-Grader 7.0 reads with GradingResults.from_ottr_json: a test file for each mark."""
+    """Return the JSON that Otter-Grader 7.0 reads with GradingResults.from_ottr_json. Each mark becomes a test file."""
     return {
         "test_file_results": [
             {
@@ -51,9 +51,7 @@ def otter(report: GradingReport) -> dict[str, Any]:
 
 
 def classroom(report: GradingReport) -> dict[str, Any]:
-    """Return one runner's result for GitHub Classroom's autograding-grading-reporter@v1, which reads it as JSON in
-    base64.
-    """
+    """Return one runner's result for GitHub Classroom's autograding-grading-reporter@v1, as JSON in base64."""
     tests = [
         {
             "name": mark.name, "status": "pass" if mark.earned else "fail", "score": mark.earned, "line_no": 0,
@@ -75,4 +73,4 @@ FORMATS: dict[str, Callable[[GradingReport], str]] = {
     "otter": lambda report: _json(otter(report)),
     "classroom": lambda report: base64.b64encode(_json(classroom(report)).encode()).decode() + "\n",
 }
-"""By format: a function from a report to the text of the file that the other grader reads."""
+"""{format: function}. The function takes a report, and returns the text of the file that the other grader reads."""

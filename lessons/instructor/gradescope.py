@@ -29,7 +29,7 @@ DATE = 1980, 1, 1, 0, 0, 0  # the same zip for the same seed, whenever it is wri
 
 
 def bundle(chapter: Chapter, to: Path, seed: int) -> None:
-    """Write the autograder of the chapter's exercise; all hand-ins are graded on the hidden cases of `seed`.
+    """Write the zip of the chapter's autograder. It grades all hand-ins on the hidden cases of `seed`.
 
     Raise ValueError if there is no exercise.
     """

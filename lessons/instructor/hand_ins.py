@@ -30,7 +30,7 @@ FOLDER = "(nothing)"  # marks an empty folder
 
 @dataclass(frozen=True)
 class HandIn:
-    """One student's solution: its text in `source` or, if there is none, the reason in `trouble`.
+    """One student's solution. `source` is its text; if there is none, `trouble` gives the reason.
 
     `claim` is the score that the file gives for the solution, or None.
     """
@@ -47,7 +47,9 @@ class HandIn:
 
     @property
     def claim_in_words(self) -> str:
-        """The claim in words: "100", "100, for another text" if a different text was graded, or ""."""
+        """The claim in words, such as "100", or "100, for another text" if a different text was graded; "" if there is
+        no claim.
+        """
         if not self.claim:
             return ""
         same = self.claim.digests and self.claim.digests[0] == progress.digest(self.source)
@@ -55,8 +57,8 @@ class HandIn:
 
 
 def collect(place: Path, chapter: str) -> list[HandIn]:
-    """Return the hand-ins of an exercise in a folder or a zip, by student. Raise ValueError if there are none, or too
-    many.
+    """Return the hand-ins of an exercise in a folder or a zip, one per student. Raise ValueError if there are none, or
+    too many.
     """
     files, read = {}, 0
     for path, content in _zipped(place) if place.is_file() else _in_folder(place):
@@ -87,7 +89,7 @@ def collect(place: Path, chapter: str) -> list[HandIn]:
 
 
 def _named(students: list[tuple[str, str]]) -> list[str]:
-    """Return a name to display for each student; names that several share are numbered."""
+    """Return a name to display for each student. Names that several students share are numbered."""
     same, names = Counter(name for name, _ in students), []
     for name, number in students:
         shown = first = harmless.line(f"{name} ({number})" if number and same[name] > 1 else name)
@@ -109,7 +111,7 @@ def student(path: PurePosixPath) -> tuple[str, str]:
 
 
 def _handed(files: dict[PurePosixPath, bytes | None]) -> dict[PurePosixPath, bytes | None]:
-    """Return the files that students handed in; other files at the top level belong to the teacher."""
+    """Return the files that students handed in, without other files at the top level, which belong to the teacher."""
     return {
         path: content
         for path, content in files.items()
@@ -118,7 +120,7 @@ def _handed(files: dict[PurePosixPath, bytes | None]) -> dict[PurePosixPath, byt
 
 
 def from_work(name: str, file: str, content: bytes, chapter: str) -> HandIn:
-    """Return the solution to a chapter's exercise in a My work file, and the score it claims."""
+    """Return the solution to a chapter's exercise from a My work file, with the score that the file claims for it."""
     try:
         found = progress.read(content).scores.get(chapter)
     except ValueError as error:
@@ -133,7 +135,7 @@ def from_work(name: str, file: str, content: bytes, chapter: str) -> HandIn:
 
 
 def of_work(path: PurePath) -> bool:
-    """Return whether a file's name is that of a file saved from My work."""
+    """Return whether a file has the name of a file saved from the My work page."""
     return bool(WORK.search(path.name))
 
 

@@ -1,4 +1,4 @@
-"""The instructors' page as data for pages to draw: sections of Markdown, and files to download."""
+"""The content of the page for instructors: sections of Markdown, and files to download."""
 
 from pathlib import Path
 from typing import NamedTuple

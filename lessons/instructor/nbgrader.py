@@ -1,4 +1,5 @@
-"""A notebook for nbgrader's folder `source`: the exercise is solved in one cell and graded by others.
+"""Write a notebook for nbgrader's folder `source`. The student solves the exercise in one cell, and other cells grade
+it.
 
 The student's cell is written to a file, which our grader runs in its sandbox. A cell for each mark ends with the points
 earned, which nbgrader uses as partial credit. The code of these cells is between comments, so that `nbgrader
@@ -18,7 +19,7 @@ FILE = "solution.py"
 
 
 def notebook(chapter: Chapter, to: Path, seed: int) -> None:
-    """Write the notebook of the chapter's exercise; all hand-ins are graded on the hidden cases of `seed`.
+    """Write the notebook of the chapter's exercise. All hand-ins are graded on the hidden cases of `seed`.
 
     Raise ValueError if there is no exercise.
     """
@@ -38,7 +39,9 @@ def notebook(chapter: Chapter, to: Path, seed: int) -> None:
 
 
 def _solution(sheet: Sheet) -> dict[str, Any]:
-    """Return the student's cell: an empty template, which the magic in its first line writes to a file."""
+    """Return the cell in which the student solves the exercise, an empty template. The magic command in its first line
+    writes the cell to a file.
+    """
     source = levels.template(sheet, 4)
     head, _, body = source.rpartition("\n    raise NotImplementedError")
     body = f"    ### BEGIN SOLUTION\n    raise NotImplementedError{body.rstrip()}\n    ### END SOLUTION"

@@ -1,4 +1,4 @@
-"""A pile of solutions, graded in parallel, each in its own processes, with one row per solution in a CSV file.
+"""Grade a pile of solutions in parallel, each in its own processes, and write one row per solution to a CSV file.
 
 Everybody gets the same hidden cases. Whatever a solution does, even if it crashes its grader, the others are graded. A
 row is written when its solution is done; the next time, only new or changed solutions are graded. Files of level 1 are
@@ -28,7 +28,7 @@ LAST = ("lost", "error", "seconds", "hash", "seed")
 
 
 def heads(points: Sequence[str]) -> list[str]:
-    """Return the columns of the CSV file, with one for each of these marks."""
+    """Return the names of the CSV file's columns, with one column for each of these marks."""
     return [*FIRST, *points, *LAST]
 
 
@@ -108,7 +108,7 @@ def _row(one: HandIn, report: dict[str, Any], points: dict[str, int], seed: int)
 
 
 def _first_lost(report: dict[str, Any]) -> str:
-    """Return the first judged mark that was not earned, with what was observed; it usually explains the rest."""
+    """Return the first judged mark that was not earned, with what was observed. It usually explains the later ones."""
     judged = (mark for mark in report.get("marks", ()) if mark["observed"] != NOT_REACHED)
     first = next((mark for mark in judged if not mark["earned"]), None)
     return f"{first['name']}: {first['observed']}" if first else ""

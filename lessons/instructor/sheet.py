@@ -107,7 +107,7 @@ def _number(mark: str, chapter: str, known: golden.Golden) -> str:
 
 
 def settings(one: Assignment, base: str) -> str:
-    """Return, as Markdown, the settings in words and links that open the workbench with them, or with a sweep over the
+    """Return Markdown with the settings in words and links that open the workbench with them, or with a sweep over the
     varied setting.
     """
     first = {"algorithm": one.settings["algorithm"], **one.settings}
@@ -124,7 +124,9 @@ def settings(one: Assignment, base: str) -> str:
 
 
 def table(one: Assignment, known: golden.RecordedFigure | None) -> str:
-    """Return a Markdown table of the recorded means with their range over seeds, or of empty cells."""
+    """Return a Markdown table of the recorded means with their ranges over seeds. Cells are empty if nothing is
+    recorded.
+    """
     rows, spread = (known.rows, known.spread) if known else _empty(one)
     if len(one.turn) == 2 and len(one.note) == 1 and not one.paired:
         heads, lines = _crossed(one, rows, spread)
@@ -146,7 +148,7 @@ def _said(known: golden.RecordedFigure, lines: list[list[str]]) -> str:
 
 
 def _crossed(one: Assignment, rows: Rows, spread: Spread) -> tuple[list[str], list[list[str]]]:
-    """Return the header and rows of a table with one setting down and the other across."""
+    """Return the header and rows of a table with one setting's values down and the other's across."""
     (down, firsts), (across, seconds) = one.turn.items()
     (name,) = one.note
     cells = iter([_cell(name, row[name], limits) for row, limits in zip(rows, spread, strict=True)])

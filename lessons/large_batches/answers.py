@@ -18,7 +18,9 @@ IMAGES = 1437  # digits to train on
 
 
 def same_rate(run, batch: str) -> str:
-    """Return whether the large batch ends at the small batch's loss after as many "steps" or after as many "epochs"."""
+    """Return whether the large batch reaches the small batch's training loss after as many "steps" or after as many
+    "epochs".
+    """
     size, scaled = int(batch.split(",")[0]), "times" in batch
     small = experiments.at_the_same_rate(run, 16)
     large = experiments.at_the_same_rate(run, size, 16 if scaled else size)
@@ -29,8 +31,9 @@ def same_rate(run, batch: str) -> str:
 
 
 def knee(run, batch: int, rate: str) -> str:
-    """Return how the held-out error of a batch, at k times the rate or at the same rate, compares with the small
-    batch's: "alike", "worse" or "lost".
+    """Compare the held-out error of a large batch with the small batch's: "alike", "worse" or "lost".
+
+    The learning rate of the large batch is k times the small batch's, or the same, as `rate` says.
     """
     base_batch = 16 if "linear" in rate else batch
     small = experiments.train_at_scaled_rate(run, 16, base_batch=16)[0]
@@ -39,19 +42,19 @@ def knee(run, batch: int, rate: str) -> str:
 
 
 def rate(run, workers: int, optimiser: str) -> float:
-    """Return the rate for a batch `workers` times as large as one for which the rate is 0.1."""
+    """Return the learning rate for a batch `workers` times as large as one whose learning rate is 0.1."""
     return 0.1 * (workers if optimiser == "SGD" else sqrt(workers))
 
 
 def start(run) -> str:
-    """Return the kind of warm-up whose worst mini-batch has the highest loss."""
+    """Return the kind of warm-up with the highest loss on any mini-batch: "none", "constant" or "gradual"."""
     rows = experiments.warm_up.rows(run)
     worst = {kind: value(rows, "worst", warm_up=kind) for kind in ("none", "constant", "gradual")}
     return max(worst, key=worst.get)
 
 
 def rule(run, batch: int) -> str:
-    """Return the rule with the lower final training loss: "linear" or "root"."""
+    """Return the scaling rule for the learning rate that ends at the lower training loss: "linear" or "root"."""
     losses = {
         key: experiments.train_at_scaled_rate(run, batch, base_batch=experiments.base_batch(kind, batch))[1]
         for key, kind in (("linear", "k times"), ("root", "root of k"))
@@ -60,12 +63,14 @@ def rule(run, batch: int) -> str:
 
 
 def gain(run, critical: int, batch: int) -> float:
-    """Return the gain of a batch's best step, as a percentage of the most that any step can gain."""
+    """Return how much a batch's best step reduces the loss, as a percentage of the largest reduction that any step can
+    reach.
+    """
     return 100 / (1 + critical / batch)
 
 
 def fewer(run, critical: int, batch: int) -> float:
-    """Return how many times as many steps a batch needs as a batch that is four times as large."""
+    """Return the ratio of the steps that a batch needs to the steps that a batch four times as large needs."""
     return (1 + critical / batch) / (1 + critical / (4 * batch))
 
 
@@ -77,8 +82,8 @@ def updates(run, milestones: str) -> float:
 
 
 def rescaled(run, factor: int, rule: str) -> float:
-    """Return the length of the first step if the weights are multiplied by `factor` and their gradient is divided by
-    it, as a multiple of the length without that.
+    """Return the relative length of the first step after the weights are multiplied by `factor` and their gradient is
+    divided by it. Without the rescaling it is 1.
     """
     w, g = np.random.default_rng(0).normal(size=(2, 100))
     step = FIRST_STEPS[rule]

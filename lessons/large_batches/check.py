@@ -1,4 +1,4 @@
-"""Judge the worker of this chapter's exercise: the direction and the rate of each of its updates, and the cost.
+"""Judge the worker of this chapter's exercise: the direction and the learning rate of each update, and the cost.
 
 The direction and the rate of an update are inferred from the reported models.
 """
@@ -66,7 +66,7 @@ def check(solution, seed):
 
 
 class UpdateRules:
-    """The rules for updates: the settings as the solution gets them, and the rates that follow from them."""
+    """The rules for updates: the settings as the solution gets them, and the learning rates that follow from them."""
 
     def __init__(self, **settings: float):
         self.settings = settings
@@ -75,7 +75,7 @@ class UpdateRules:
         return self.settings[name]
 
     def rate(self, t: int, k: int) -> float:
-        """Return the rate of update t, counted from 0 and made of k mini-batches."""
+        """Return the learning rate of update t, which is made of k mini-batches. Updates are counted from 0."""
         base = self.learning_rate
         if t < self.warm_up:
             return base + (k * base - base) * t / self.warm_up
@@ -99,7 +99,7 @@ class LargeBatchProbe(AccumulatedUpdates):
         return self.count_error(full) or next(filter(None, map(self._wrong, range(full))), "")
 
     def factor_error(self, full: int) -> str:
-        """Return a message about the factor by which all full updates are too large or small; "" if they share none.
+        """Return a message if all full updates are too large or too small by the same factor; else "".
 
         The first rate of a warm-up is that of a single mini-batch, whatever k is. So if this rate is off, too, the rule
         for the rate is not to blame: the rates were multiplied by something other than the mean gradient.
@@ -117,15 +117,15 @@ class LargeBatchProbe(AccumulatedUpdates):
         return told + (f"; did you forget to divide their sum by {divisor}?" if divisor else "")
 
     def rate_error(self, full: int) -> str:
-        """Return a message about the first full update with a wrong rate; "" if there is none."""
+        """Return a message about the first full update with a wrong learning rate; "" if there is none."""
         return next(filter(None, map(self._misrated, range(full))), "")
 
     def last_update_error(self, full: int) -> str:
-        """Return a message about the last update, made of a partial batch, if it is wrong; else ""."""
+        """Return a message if the last update, made of a partial batch, is wrong; else ""."""
         return self.leftover_error(full) or self._wrong(full) or self._misrated(full)
 
     def _step(self, t: int) -> tuple[float, float]:
-        """Return the rate of update t, and the fraction of the update that is not along the mean gradient."""
+        """Return the learning rate of update t, and the fraction of the update that is not along the mean gradient."""
         moved, g = (self.models[t] - self.models[t + 1]).astype("f8"), self.mean(t)
         rate = float(moved @ g / (g @ g))
         length = float(np.linalg.norm(moved))

@@ -1,4 +1,4 @@
-"""Large batches: which learning rates a batch k times as large needs, and what noise is good for."""
+"""Large batches: which learning rate a batch k times as large needs, and what gradient noise is good for."""
 
 from functools import partial
 from itertools import pairwise
@@ -29,7 +29,8 @@ NOISE = {"workload": "quadratic", "dimension": 400, "condition": 1, "noise": 4.0
     look=Look("steps", ("loss",), "batch", log="xy", title="training loss"),
 )
 def left_behind(run):
-    """Digits, 20 epochs for each batch, at one rate. The loss is a mean since the previous point.
+    """Training on digits for 20 epochs with each batch size, all at one learning rate. Each point is the mean loss
+    since the previous point.
 
     Lines end after 20 epochs: with a large batch these are few steps.
     """
@@ -64,9 +65,10 @@ def left_behind(run):
     look=Look("workers", ("speed_up",), "scaling", log="xy", title="samples per second, relative to one worker"),
 )
 def two_ways_to_scale(run):
-    """Digits, eight epochs at one rate, workers on EDR InfiniBand. Strong: they divide 64 images. Weak: each takes 64.
+    """Training on digits for eight epochs at one learning rate, with workers on EDR InfiniBand. Strong scaling: the
+    workers divide a batch of 64 images. Weak scaling: each worker takes 64 images.
 
-    The table also shows the milliseconds of a step, and the held-out loss at the end.
+    The table also shows the duration of a step in ms, and the held-out loss at the end.
     """
     workers = (1, 2, 4, 8, 16)
     for name in ("strong", "weak"):
@@ -106,11 +108,11 @@ def two_ways_to_scale(run):
     look=Look("images", ("distance",), "over", log="x", title="distance from one worker's model, percent of its path"),
 )
 def parts_of_a_batch(run):
-    """Digits, a model with two batch norms, ten steps of 32 images that 2 to 32 workers share; each has `images` of
-    them.
+    """A model with two batch norms, trained on digits for ten steps of 32 images that 2 to 32 workers share. Each
+    worker has `images` of them.
 
-    A batch norm normalises over a worker's own images, or over those of all workers. The table also shows the
-    milliseconds of a step, on 10 GbE.
+    A batch norm normalises over a worker's own images, or over those of all workers. The table also shows the duration
+    of a step on 10 GbE, in ms.
     """
     values = {"algorithm": "sync_sgd", "model": "cnn_bn", "channels": 4, "steps": 10, "learning_rate": 0.1}
     start = run(**values, workers=1, batch=32, evaluations=1, worker_override=_start).parameters
@@ -150,9 +152,11 @@ def _start(comm, task, s):
     look=Look("batch", ("error",), "rule", log="xy", title="held-out error, percent"),
 )
 def two_rules(run):
-    """Digits, 20 epochs, gradual warm-up over five; the rate is that of 16 images times k, or times the root of k.
-    Error in percent, mean of two seeds. 512 images are left out: whether the linear rule trains there is a matter of
-    luck.
+    """The error after 20 epochs on digits, in percent, with a gradual warm-up over five epochs. Values are means of two
+    seeds.
+
+    The learning rate is that of 16 images times k, or times the root of k. A batch of 512 images is left out: whether
+    the linear rule trains there is a matter of luck.
     """
     for rule in ("k times", "root of k"):
         for batch in (64, 128, 256, 1024):
@@ -177,12 +181,12 @@ def two_rules(run):
     look=Look("batch", ("rate", "gain"), theory=("theory",), log="xy", title="best rate, and what a step gains"),
 )
 def best_step(run):
-    """A bowl of curvature 1 in 400 directions. One step is taken from the point whose coordinates are all 1; mean of
-    sixteen batches.
+    """One step on a bowl of curvature 1 in 400 directions, from the point whose coordinates are all 1. Values are means
+    of sixteen batches.
 
-    The loss after a step is a parabola in the rate. It is measured at rates of 0, 1/2 and 1; these three points
-    determine where it is lowest. The noise of a sample is 16 times the squared gradient, so the critical batch is 16.
-    The gain is the share of the loss that is gone; theory is 1 / (1 + 16 / batch) for both.
+    The loss after a step is a parabola in the learning rate. It is measured at learning rates of 0, 1/2 and 1; these
+    three points determine where it is lowest. The noise of a sample is 16 times the squared gradient, so the critical
+    batch is 16. The gain is the share of the loss that is gone; theory is 1 / (1 + 16 / batch) for both.
     """
     for batch in (1, 4, 16, 64, 256, 1024):
         (start, half), (_, whole) = (
@@ -223,7 +227,8 @@ def _one_step(run, batch, rate, seed):
     look=Look("batch", ("error",), "rate", log="xy", title="held-out error, percent"),
 )
 def linear_scaling(run):
-    """Digits, 20 epochs for every batch size, gradual warm-up over five; error in percent, mean of two seeds.
+    """The error after 20 epochs on digits, in percent, for each batch size, with a gradual warm-up over five epochs.
+    Values are means of two seeds.
 
     ImageNet's knee lies near 8,192 images of 1.3 million; here there are 1,437 images in all, and it lies near 400.
     """
@@ -250,7 +255,9 @@ NOTCH = 2**0.5  # from one rate tried to the next
     look=Look("batch", ("rate",), log="xy", title="largest rate at which the loss falls below 1"),
 )
 def longest_step_of_a_batch(run):
-    """Digits, plain SGD, 200 steps; rates up to 3.2, a factor of 1.4 apart. The batch of 1,437 holds all images."""
+    """Plain SGD on digits for 200 steps, at learning rates up to 3.2 that are a factor of 1.4 apart. The batch of 1,437
+    holds all images.
+    """
     for batch in (4, 16, 64, 256, 1437):
         rate = 3.2
         while rate > 0.1 and not _learns(run, batch, rate):
@@ -259,7 +266,7 @@ def longest_step_of_a_batch(run):
 
 
 def _learns(run, batch, rate):
-    """Return whether the held-out loss, 2.3 for guessing, is below 1 after 200 steps."""
+    """Return whether the held-out loss is below 1 after 200 steps. Guessing has a loss of 2.3."""
     done = run(algorithm="sgd", workers=1, hidden="32", steps=200, evaluations=2, batch=batch, learning_rate=rate)
     loss = done.summary["held_out_loss"]
     return loss is not None and loss < 1
@@ -282,9 +289,11 @@ LOWEST = {"adam": {16: 0.004, 64: 0.012, 256: 0.024}, "sgd": {16: 0.3, 64: 0.3, 
     look=Look("batch", ("rate",), "rule", log="xy", title="best rate"),
 )
 def best_rate_of_a_batch(run):
-    """Digits, 15 epochs. The training loss is that of the last epoch, mean of two seeds. Seven rates are tried, a
-    factor of 1.4 apart. `rate` is the minimum of the parabola through the logarithms of the losses at the best of these
-    rates and at its two neighbours.
+    """Training on digits for 15 epochs with each batch size, at seven learning rates a factor of 1.4 apart. The
+    training loss is that of the last epoch, and the mean of two seeds.
+
+    `rate` is the minimum of the parabola through the logarithms of the losses at the best of these learning rates and
+    at its two neighbours.
     """
     for rule, batches in LOWEST.items():
         for batch, lowest in batches.items():
@@ -334,9 +343,11 @@ LOWEST_TRIED = {  # the lowest of five rates, a factor of two apart
     look=Look("problem", ("ratio",), "rule", kind="bar", title="held-out loss, relative to the loss without rescaling"),
 )
 def rescaled_steps(run):
-    """Digits in batches of 64, 256 and 1,024, for 20 epochs each, and a small transformer on text, for 40 steps of 64
-    sequences. LARS is compared with SGD with momentum 0.9, and LAMB with Adam, without a warm-up. Each rule has the
-    best of at least five rates, which is never the first or the last. The table also shows both losses and both rates.
+    """LARS compared with SGD with momentum 0.9, and LAMB compared with Adam, without a warm-up.
+
+    Digits are trained in batches of 64, 256 and 1,024 for 20 epochs each, and a small transformer on text for 40 steps
+    of 64 sequences. Each rule has the best of at least five learning rates, which is never the first or the last. The
+    table also shows both losses and both learning rates.
     """
     for problem in LOWEST_TRIED:
         for rule, plain in (("LARS", "SGD"), ("LAMB", "Adam")):
@@ -348,8 +359,8 @@ def rescaled_steps(run):
 
 
 def _best(run, problem, rule):
-    """Return (best rate, its held-out loss). Five rates are tried, and more while the best is the lowest or the
-    highest.
+    """Return (best learning rate, its held-out loss). Five learning rates are tried, and more as long as the best is
+    the lowest or the highest.
     """
     lowest = LOWEST_TRIED[problem][rule]
     losses = {rate: _held_out(run, problem, rule, rate) for rate in (lowest * 2**notch for notch in range(5))}
@@ -396,9 +407,10 @@ def geometric_mean(ratios):
     look=Look("matrix", ("step",), "of", log="y", title="step relative to weights, divided by the model's smallest"),
 )
 def steps_of_matrices(run):
-    """The first step of SGD and of Adam in a small dense model and a small transformer. A matrix's relative step is the
-    length of its step divided by the length of its weights. The smallest one of each model and rule is set to 1. With
-    LARS or LAMB all would be 1. The last matrix computes the output.
+    """The first step of SGD and of Adam for each matrix of a small dense model and a small transformer.
+
+    A matrix's relative step is the length of its step divided by the length of its weights. The smallest one of each
+    model and rule is set to 1. With LARS or LAMB all would be 1. The last matrix computes the output.
     """
     for name, values in {
         "digits": {"hidden": "32", "batch": 256},
@@ -448,8 +460,8 @@ def spread_of(rows, of):
     look=Look("warm_up", ("error", "median"), kind="bar", title="held-out error after 20 epochs, percent"),
 )
 def warm_up(run):
-    """Digits: eight workers with 32 images each, compared with one worker with 16; 20 epochs, warm-up over five. Means
-    of six seeds, one for the small batch.
+    """Eight workers with 32 images each, compared with one worker with 16 images, over 20 epochs of digits with a
+    warm-up over five. Values are means of six seeds; the small batch has one seed.
 
     `worst` is the median over the six of a run's highest mini-batch loss. The order is that of the paper, whose errors
     on ImageNet are 24.84 % without warm-up, 25.88 with a constant one, 23.74 with a gradual one and 23.60 with the
@@ -486,8 +498,8 @@ def _of_six(ended):
     look=Look("start", ("after 3 epochs", "after 20 epochs"), kind="bar", log="y", title="training loss"),
 )
 def rmsprop_start(run):
-    """Digits in batches of 512, a third of all images, at 32 times the base rate: two steps per epoch. Means of six
-    seeds.
+    """Training on digits in batches of 512, a third of all images, at 32 times the base learning rate. An epoch has two
+    steps, and values are means of six seeds.
 
     The length of RMSprop's steps depends on its own rate, not on the slope; momentum SGD takes over around epoch 3. The
     gradual warm-up takes five epochs, as in its paper, which are ten steps here.
@@ -545,8 +557,8 @@ def rmsprop_start(run):
     look=Look("epoch", ("loss",), "schedule", log="y", title="training loss"),
 )
 def growing_batch(run):
-    """Digits, initial batch 16; at epochs 6, 10 and 14 the noise is halved, in five ways; `neither` is the control,
-    which halves nothing. Mean of two seeds.
+    """Five ways to halve the gradient noise at epochs 6, 10 and 14, on digits with an initial batch of 16. The control,
+    `neither`, halves nothing. Values are means of two seeds.
 
     The noise, rate / (batch (1 - momentum)), is the same in all five at any time, so their curves over epochs nearly
     coincide. The exceptions are the first epochs of the last two, since large steps start badly and a long memory fills
@@ -578,28 +590,31 @@ def _from_epoch_11(rows, schedule):
 
 
 def at_the_same_rate(run, batch, base_batch=None):
-    """Return the training losses of all steps of 20 epochs with this batch, (steps,), at a rate scaled by batch /
-    base_batch.
+    """Return the training losses of all steps of 20 epochs with this batch size, (steps,).
+
+    The learning rate is scaled by batch / base_batch; without a `base_batch` it is not scaled.
     """
     rated = {"batch": batch, "base_batch": base_batch or batch}
     return run(**NESTEROV, **AT_ONCE, **rated, epochs=20, evaluations=2).losses["loss"]
 
 
 def train_at_scaled_rate(run, batch, base_batch):
-    """Return (error in percent, training loss) after 20 epochs with batch / base_batch times the rate of 16 images."""
+    """Return (error in percent, training loss) after 20 epochs. The learning rate is that of 16 images times batch /
+    base_batch.
+    """
     ended = _ended(run, 2, **NESTEROV, batch=batch, base_batch=base_batch, epochs=20, milestones="15,18")
     return ended.mean(axis=0)[:2].tolist()
 
 
 def base_batch(rule, batch):
-    """Return the base batch with which the rate's factor, batch / base batch, is k = batch / 16 or, by the other rule,
-    the square root of k.
+    """Return the base batch that scales the learning rate by this rule. The factor, batch / base batch, is k = batch /
+    16 or, by the other rule, the square root of k.
     """
     return 16 if rule == "k times" else round(16 * (batch / 16) ** 0.5)
 
 
 def _apart(losses):
-    """Return the highest of these losses divided by the lowest."""
+    """Return the ratio of the highest of these losses to the lowest."""
     return max(losses) / min(losses)
 
 
@@ -608,8 +623,8 @@ def _updates(rows, schedule):
 
 
 def _ended(run, seeds, **values):
-    """Return an array (seeds, 3) with each run's error in percent, its training loss in the last epoch, and its highest
-    mini-batch loss.
+    """Return an array (seeds, 3) with a row for each run: its error in percent, its training loss in the last epoch,
+    and its highest mini-batch loss.
     """
     found = []
     for seed in range(seeds):

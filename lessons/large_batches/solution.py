@@ -1,4 +1,6 @@
-"""A perfect solution to the exercise on large batches: gradients are summed, and the rate matches their number."""
+"""A perfect solution to the exercise on large batches: it accumulates gradients, and scales the learning rate with the
+number of mini-batches.
+"""
 
 import numpy as np
 

@@ -14,13 +14,13 @@ from theory.planner.step_time import step_time
 
 
 def held(run, billions: int, data: int, tensor: int, pipeline: int) -> float:
-    """Return the gigabytes of weights, gradients and optimizer state on a GPU."""
+    """Return the size of the weights, gradients and optimizer state on a GPU, in GB."""
     return billions / (tensor * pipeline) * (2 + 4 + 12 / data)
 
 
 def divides(run, way: str) -> str:
-    """Return what takes less than a third of the memory on a GPU once eight GPUs share a copy in this way: "states",
-    "activations" or "both".
+    """Return the kind of memory on a GPU that falls below a third of its size if eight GPUs share a copy of the model
+    in this way: "states", "activations" or "both".
     """
     layout = {
         "all eight share every matrix, and the norms as well": {"tensor": 8, "sequence_parallel": True},
@@ -38,8 +38,9 @@ def divides(run, way: str) -> str:
 
 
 def across(run, instead: str) -> str:
-    """Return how long a step takes with this layout, compared with four replicas that each share matrices among the
-    four ranks of one node: "twice", "similar" or "shorter".
+    """Compare the time of a step with this layout to that of the base layout: "twice", "similar" or "shorter".
+
+    The base layout has four replicas, each of which shares matrices among the four ranks of one node.
     """
     data, tensor, stages = {
         "two replicas of eight ranks that share every matrix": (2, 8, 1),
@@ -51,7 +52,9 @@ def across(run, instead: str) -> str:
 
 
 def deeper(run, change: str) -> str:
-    """Return whether the best layout becomes "deeper" (more stages), "shallower" or stays the "same" after a change."""
+    """Return how a change affects the number of stages of the best layout: "deeper" (more stages), "shallower" or
+    "same".
+    """
     gpu = LARGE.gpu
     changed, gpus = {
         "each GPU has twice the memory": (replace(LARGE, gpu=replace(gpu, memory=2 * gpu.memory)), GPUS),
@@ -64,19 +67,19 @@ def deeper(run, change: str) -> str:
 
 
 def best_stages(setup: Setup, gpus: int) -> int:
-    """Return the number of stages of the fastest layout that fits."""
+    """Return the number of pipeline stages of the fastest layout that fits in memory."""
     found = search(setup, gpus)
     return int(found.take(found.shares <= TIGHT).setup.layout.pipeline[0])
 
 
 def idle(run, gpus: int, tensor: int, stages: int, batch: int) -> float:
-    """Return the percentage of a step for which a rank of the pipeline waits, with micro-batches of one sequence."""
+    """Return the percentage of a step that a rank of the pipeline spends waiting. A micro-batch is one sequence."""
     micro_batches = batch * tensor * stages // gpus
     return 100 * (stages - 1) / (micro_batches + stages - 1)
 
 
 def wrong(run, change: str) -> str:
-    """Return whether "stages" or "shards" become relatively faster if the constants are wrong in this way, or
+    """Return which layout becomes relatively faster if the constants are wrong in this way: "stages", "shards" or
     "neither".
     """
     gpu, constants = LARGE.gpu, FITTED
@@ -98,12 +101,14 @@ def wrong(run, change: str) -> str:
 
 
 def interval(run, gpus: int, saving: int) -> float:
-    """Return Young's interval between two checkpoints in minutes of work, if GPUs fail as those of Llama 3 did."""
+    """Return Young's interval between two checkpoints, in minutes of work, for GPUs that fail as often as Llama 3's
+    did.
+    """
     return young_interval(saving, ALIVE / gpus) / 60
 
 
 def too_often(run, times: int) -> float:
-    """Return the time that checkpoints and repeated work cost at an interval `times` times too short, as a multiple of
-    the cost at the best interval.
+    """Return the ratio of two costs of checkpoints and repeated work: at an interval `times` times too short, and at
+    the best interval.
     """
     return float(np.mean([times, 1 / times]))

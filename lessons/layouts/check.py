@@ -47,9 +47,7 @@ class LeagueCase:
     between_failures: float  # s, of one GPU
 
     def arguments(self, memory: float = 1.0) -> tuple[dict, dict]:
-        """Return (model, cluster), the arguments of the solution, for GPUs with `memory` times the memory that they
-        have.
-        """
+        """Return (model, cluster), the arguments of the solution. The GPUs' memory is multiplied by `memory`."""
         model, gpu = self.setup.model, self.setup.gpu
         share = (FITTED.products_a100, FITTED.products_h100)[gpu.family]
         sizes = ("layers", "width", "heads", "kv_heads", "ffn", "vocabulary", "sequence")
@@ -77,7 +75,7 @@ class LeagueCase:
 
     @cached_property
     def ours(self) -> Found:
-        """All layouts that the exercise allows and that fit, the fastest first."""
+        """All layouts that the exercise allows and that fit in memory, the fastest first."""
         found = self.price([*self._layouts()])
         found = found.take(found.shares <= TIGHT)
         return found.take(np.argsort(found.time.seconds, kind="stable"))
@@ -96,7 +94,7 @@ class LeagueCase:
                     yield at
 
     def refusal(self, at: dict) -> str:
-        """Return a message about why a layout is not allowed; "" if it is."""
+        """Return a message that says why a layout is not allowed; "" if it is allowed."""
         model, batch = self.setup.model, self.setup.batch
         data, tensor, pipeline = at["data"], at["tensor"], at["pipeline"]
         if data * tensor * pipeline != self.gpus:
@@ -112,7 +110,7 @@ class LeagueCase:
         return ""
 
     def price(self, layouts: list[dict]) -> Found:
-        """Return these layouts with the time of a step and the memory of each."""
+        """Return these layouts with the step time and the memory of each."""
         columns = {
             name: np.array([at[name] for at in layouts]) for name in ("data", "tensor", "pipeline", "micro_batch")
         }
@@ -129,8 +127,8 @@ class LeagueCase:
         )
 
     def speed_without(self, name: str) -> float:
-        """Return the speed of the best layout that does without `name`, as a fraction of our best layout's; 0 if none
-        fits.
+        """Return the speed of the best layout that does not use `name`, as a fraction of our best layout's. It is 0 if
+        none fits.
         """
         at = self.ours.setup.layout
         others = {
@@ -141,14 +139,14 @@ class LeagueCase:
         return float(times[0] / times[others].min()) if others.any() else 0.0
 
     def lost_time(self, interval: float) -> float:
-        """Return the seconds that checkpoints and repeated work cost for each second of useful work."""
+        """Return how many seconds are lost to checkpoints and repeated work for each second of useful work."""
         lost = float(lost_share(interval, self.saving, self.between_failures / self.gpus))
         return lost / (1 - lost)
 
 
 def draw_model(dice: random.Random, size: str) -> LanguageModel:
-    """Return a random model like Llama, with about 1 to 3 ("small"), 7 to 13 ("middle") or 30 to 70 ("large") billion
-    parameters.
+    """Return a random model similar to Llama. It has about 1 to 3 ("small"), 7 to 13 ("middle") or 30 to 70 ("large")
+    billion parameters.
     """
     layers, widths = {
         "small": ((16, 24, 32), (2048, 2560)),
@@ -175,12 +173,16 @@ DRAWN = (
     ("fast", "small", ""), ("fast", "middle", ""), ("fast", "large", "recompute"), ("fast", "large", "shard"),
     ("slow", "small", ""), ("slow", "middle", ""), ("slow", "large", "tensor"), ("slow", "large", "pipeline"),
 )  # fmt: skip
-"""The cases that are drawn: cluster, model size, and what no layout as fast as ours can do without."""
+"""The cases that are drawn: cluster, model size, and the technique that every layout as fast as ours needs ("" for
+none).
+"""
 NEEDED = 0.93  # of our speed, at most, without it
 
 
 def place_cluster(name: str, gpus: int, per_node: int, gbits: float, batch: int, model) -> Setup:
-    """Return the setup of a model on GPUs whose ports have this many Gbit/s each, before a layout is chosen."""
+    """Return the setup of a model on a cluster of GPUs, before a layout is chosen. Each GPU's network port has `gbits`
+    Gbit/s.
+    """
     gpu = replace(GPUS[name], per_node=per_node, network=gbits / 8 * 1e9 * per_node)
     return Setup(model, batch, gpu, Layout())
 
@@ -195,9 +197,9 @@ def league_cases() -> list[LeagueCase]:
 
 
 def draw_case(dice: random.Random, kind: str, size: str, needed: str = "") -> LeagueCase:
-    """Draw a case: a model of this size, and a cluster of this kind on which some layout of it fits.
+    """Draw a case: a model of this size, and a cluster of this kind on which at least one layout of the model fits.
 
-    With `needed`, a plan that does without this technique is clearly slower.
+    If `needed` names a technique, a layout without it is clearly slower.
     """
     while True:
         setup = place_cluster(
@@ -266,8 +268,8 @@ def check(solution, seed):
 
 
 def _choice(attempt, case: LeagueCase, memory: float = 1.0) -> dict:
-    """Return the layout that the solution chooses for this case, if GPUs have `memory` times their memory. Raise
-    SolutionError if it is invalid.
+    """Return the layout that the solution chooses for this case. The GPUs' memory is multiplied by `memory`. Raise
+    SolutionError if the layout is invalid.
     """
     at = attempt.call("choose", *case.arguments(memory))
     if not isinstance(at, dict) or not at.keys() >= {*NUMBERS, "shard", "recompute", "interval"}:

@@ -24,16 +24,17 @@ SMALL = replace(LARGE, model=find_model("llama-3-8b"))
 
 
 def fastest(found: Found, allowed=True) -> int:
-    """Return the index of the fastest layout that fits with some memory to spare; if none fits, that of the one that
-    needs least memory.
+    """Return the index of the fastest layout that fits with some memory to spare. If none fits, return the index of the
+    layout that needs the least memory.
     """
     fits = (found.shares <= TIGHT) & allowed
     return int(np.flatnonzero(fits)[found.time.seconds[fits].argmin()] if fits.any() else found.shares.argmin())
 
 
 def variants(setup: Setup, **split: int) -> Found:
-    """Return the layouts with this split, with their times and memory: micro-batches of 1 to 8, every way to recompute,
-    and one, two or five stages on a rank.
+    """Return the layouts with this split, with their times and memory.
+
+    They have micro-batches of 1 to 8, every way to recompute, and one, two or five stages on a rank.
     """
     pieces = (1, 2, 5) if split.get("pipeline", 1) > 1 else (1,)
     grid = np.array([(b, r, v) for b in (1, 2, 4, 8) for r in (KEEP, LIGHT, WHOLE) for v in pieces]).T
@@ -79,11 +80,11 @@ ALONE: dict[str, dict[str, int]] = {
     look=Look("split", ("GB",), kind="bar", theory=("has",), title="GB on a GPU"),
 )  # fmt: skip
 def one_way_alone(run):
-    """Llama 3 70B on eight nodes of eight H100s: 512 sequences of 8,192 tokens in a step. Each row is the fastest
-    variant of a way that fits or, if none fits, the one that needs least memory. `has`: a GPU's memory. `tokens/s`: of
-    each GPU, if it had the memory. `again`: what is computed again in the backward pass.
+    """Llama 3 70B on eight nodes of eight H100s, with 512 sequences of 8,192 tokens in a step. Each row is the fastest
+    variant of one way to split the model that fits in memory or, if none fits, the variant that needs the least memory.
 
-    Where matrices, stages or sequences are split, the groups of GPUs that share a copy are replicas.
+    `has`: a GPU's memory. `tokens/s`: the speed of each GPU, if it had the memory. `again`: what is computed again in
+    the backward pass. Where matrices, stages or sequences are split, the groups of GPUs that share a copy are replicas.
     """
     found = {name: variants(LARGE, **split) for name, split in ALONE.items()}
     found["the planner's choice"] = search(LARGE, GPUS)
@@ -133,10 +134,11 @@ WAYS = {"matrices": "tensor", "stages": "pipeline", "sequences": "context"}
     look=Look("GPUs", ("longer",), "split", log="x", title="how much longer a step is, %"),
 )  # fmt: skip
 def what_a_way_costs(run):
-    """Llama 3 8B on 64 H100s. Each copy is split over `GPUs` of them in one way. A step has 512 sequences of 8,192
-    tokens, a micro-batch has one sequence, and nothing is recomputed. `longer`: how much longer a step takes than
-    without a split, ignoring memory limits. `GB`: memory of the fullest GPU. If the model is split into stages, each
-    GPU has one, two or four of them, whichever is fastest.
+    """Llama 3 8B on 64 H100s, where each copy of the model is split over `GPUs` of them in one way. A step has 512
+    sequences of 8,192 tokens, a micro-batch has one sequence, and nothing is recomputed.
+
+    `longer`: how much longer a step takes than without a split, ignoring memory limits. `GB`: the memory of the fullest
+    GPU. If the model is split into stages, each GPU has one, two or four of them, whichever is fastest.
     """
     whole = price(replace(SMALL, layout=Layout(data=GPUS, shard=OPTIMIZER)))
     for name, field in WAYS.items():
@@ -202,10 +204,11 @@ STATES = slice(0, HELD.index("activations"))
     look=Look("split", ("states", "activations"), kind="bar", title="kB on the fullest rank"),
 )
 def five_at_once(run):
-    """A transformer of three attention blocks and three mixtures of eight experts on eight simulated ranks of one node;
-    16 samples of 32 tokens in a step of Adam, in micro-batches of two if there are stages.
+    """A transformer of three attention blocks and three mixtures of eight experts, on eight simulated ranks of one
+    node. A step of Adam has 16 samples of 32 tokens, in micro-batches of two if there are stages.
 
-    `states`, `activations` and both `in all`: kB on the fullest rank. `MB`: sent by all ranks in the step.
+    `states`, `activations` and both `in all`: the memory of the fullest rank, in kB. `MB`: the data that all ranks send
+    in the step.
     """
     for name, (tensor, stages, context, experts) in FIVE.items():
         replicas = 8 // (tensor * stages * context)
@@ -234,7 +237,7 @@ SHAPES = [(16 // (t * s), t, s) for t in (1, 2, 4, 8) for s in (1, 2, 4, 8) if t
 
 
 def cut_step(run, data: int, tensor: int, stages: int):
-    """Return the Run of a step of sixteen ranks with this layout. If there is more than one stage, a micro-batch has
+    """Return the Run of one step of sixteen ranks with this layout. If there is more than one stage, a micro-batch has
     two samples.
     """
     batch = SAMPLES // data
@@ -263,9 +266,11 @@ def cut_step(run, data: int, tensor: int, stages: int):
     look=Look("stages", ("ms",), "tensor", log="xy", title="milliseconds of a step"),
 )
 def layouts_of_sixteen(run):
-    """A transformer of eight blocks on four nodes of four ranks, simulated: links of 8 GB/s within a node,
-    and one of 1 GB/s out of it; 64 samples of 32 tokens in a step. `tensor` ranks share every matrix, and `stages`
-    follow one another; the rest of the sixteen are replicas. `MB`: what crosses from node to node.
+    """A transformer of eight blocks on four simulated nodes of four ranks each. A step has 64 samples of 32 tokens;
+    links have 8 GB/s within a node, and one link of 1 GB/s leads out of it.
+
+    `tensor` ranks share every matrix, and `stages` follow one another; the rest of the sixteen are replicas. `MB`: the
+    data that crosses from node to node.
     """
     nodes = np.arange(16) // 4
     for data, tensor, stages in SHAPES:
@@ -303,8 +308,8 @@ GIGABYTES = 40, 80, 160, 320
     look=Look("stages", ("tokens/s",), "memory", log="x", title="tokens per second on each GPU"),
 )
 def how_deep(run):
-    """Llama 3 70B on 64 H100s with more or less `memory`, in GB; 512 sequences of 8,192 tokens in a step. Each row is
-    the fastest layout that fits with this number of stages. One stage: no pipeline.
+    """The fastest layouts of Llama 3 70B with each number of stages, on 64 H100s with more or less memory (`memory`, in
+    GB). A step has 512 sequences of 8,192 tokens, and one stage means no pipeline.
     """
     for memory in GIGABYTES:
         gpu = replace(LARGE.gpu, memory=memory * 1.0625e9)  # an H100 of 80 GB lets programs use 85e9 bytes
@@ -322,7 +327,7 @@ def best_depth(rows, memory):
 
 
 def without_pipeline(rows, memory):
-    """Return the speed of the best layout without a pipeline, as a fraction of that of the best layout."""
+    """Return the speed of the best layout without a pipeline, relative to the best layout of all."""
     return value(rows, "tokens/s", memory=memory, stages=1) / max(column(rows, "tokens/s", memory=memory))
 
 
@@ -354,9 +359,11 @@ MACHINES = 64, 128, 256, 512, 1024  # GPUs
     look=Look("GPUs", ("tokens/s",), "split+gathers", log="x", title="tokens per second on each GPU"),
 )  # fmt: skip
 def shards_or_stages(run):
-    """Llama 3 70B on H100s, always 512 sequences of 8,192 tokens in a step. Each row is the fastest layout of its kind
-    that fits; matrices and sequences may be split as well. Computation and data-parallel messages overlap. As fitted:
-    two fifths of the shorter hide behind the longer. All hidden: the shorter takes no time.
+    """Llama 3 70B on H100s, always with 512 sequences of 8,192 tokens in a step. Each row is the fastest layout of its
+    kind that fits in memory; matrices and sequences may be split as well.
+
+    Computation and data-parallel messages overlap. As fitted: two fifths of the shorter of the two hide behind the
+    longer. All hidden: the shorter takes no time.
     """
     for gpus in MACHINES:
         found = search(LARGE, gpus)
@@ -369,7 +376,7 @@ def shards_or_stages(run):
 
 
 def speed_ratio(rows, gpus, gathers):
-    """Return the speed of the best layout with stages, as a multiple of that of full shards."""
+    """Return the speed of the best layout with stages, relative to the best layout with full shards."""
     return ratio(rows, "tokens/s", GPUs=gpus, gathers=gathers, split=("stages", "shards"))
 
 
@@ -441,8 +448,9 @@ def published_runs(run):
     ),
 )
 def against_guesses(run):
-    """The same 144 runs. Each model is predicted from what is known of the others: by formulas whose constants were
-    fitted to them, from the utilisation of the most similar run, or from the median of all runs on the same GPU.
+    """Three predictions for the same 144 published runs, each made from what is known of the other models: by formulas
+    whose constants were fitted to them, from the utilisation of the most similar run, or from the median of all runs on
+    the same GPU.
     """
     rows = published.table()
     half, ninth = (float(UNSEEN[name].removesuffix(" %")) for name in ("median error", "nine of ten within"))
@@ -459,7 +467,7 @@ TAKEN = {"the first": 0, "the tenth": 9, "the hundredth": 99, "the five hundredt
 
 
 def draw_constants(dice: np.random.Generator) -> Constants:
-    """Return constants drawn independently around the fitted ones, each with the standard error of its fit."""
+    """Return random constants, each drawn independently around the fitted one with the standard error of its fit."""
     some = np.array(FITTED) + np.array(STANDARD_ERRORS) * dice.standard_normal(len(FITTED))
     return Constants(*np.clip(some, LOWEST, HIGHEST))
 
@@ -484,9 +492,11 @@ def draw_constants(dice: np.random.Generator) -> Constants:
     look=Look("layout", ("behind", "moves"), kind="bar", title="% of a step's time"),
 )
 def other_constants(run):
-    """Llama 3 70B on 64 H100s. The planner lists the layouts that fit, the fastest first. Then 40 sets of constants are
-    drawn, each constant around its fitted value, with the standard error of the fit. `behind`: how much longer a layout
-    takes than the best one for the drawn constants, on average. `moves`: the standard deviation of its time.
+    """The planner's ranking of layouts for Llama 3 70B on 64 H100s, judged with other constants.
+
+    The planner lists the layouts that fit, the fastest first. Then 40 sets of constants are drawn, each constant around
+    its fitted value, with the standard error of the fit. `behind`: how much longer a layout takes than the best one for
+    the drawn constants, on average. `moves`: the standard deviation of its time.
     """
     found = search(LARGE, GPUS)
     found = found.take(found.shares <= TIGHT)
@@ -505,11 +515,10 @@ FAILURES = {"every 50 s": 1000, "every 500 s": 300}  # if nothing were lost
 
 
 def failing_job(run, seconds: int, between: float, work: float, seed: int) -> float:
-    """Simulate a job of this many seconds of work on a cluster whose ranks fail, and return the time that it takes, in
-    s.
+    """Simulate a job on two ranks that fail, and return how long it takes, in s. It has `seconds` s of work.
 
-    Every `work` seconds rank 1 sends what it holds to rank 0, which takes a second. When one fails, both restart from
-    what was saved last, after RESTART seconds. They draw the same failures.
+    Every `work` seconds rank 1 sends its state to rank 0, which takes a second. When one fails, both restart from what
+    was saved last, after RESTART seconds. They draw the same failures.
     """
 
     def worker(comm, task, s):
@@ -565,9 +574,11 @@ def failing_job(run, seconds: int, between: float, work: float, seed: int) -> fl
     look=Look("interval", ("lost",), "failures", theory=("closed form",), log="x", title="time that is lost, %"),
 )
 def when_to_save(run):
-    """Two simulated ranks work. To save, one sends what it holds to the other, which takes a second. On average they
-    fail every 50 or every 500 seconds. A restart takes 20 seconds. `interval`: seconds of work between two checkpoints;
-    Young's are 10 and 32. `lost`: the share of time that is not spent on work that counts, over hundreds of failures.
+    """Time lost by two simulated ranks that save checkpoints and fail.
+
+    To save, one rank sends what it holds to the other, which takes a second. On average they fail every 50 or every 500
+    seconds. A restart takes 20 seconds. `interval`: seconds of work between two checkpoints; Young's are 10 and 32.
+    `lost`: the share of time that is not spent on work that counts, over hundreds of failures.
     """
     for number, (name, between) in enumerate(BETWEEN.items()):
         job = round(FAILURES[name] * between)

@@ -10,7 +10,7 @@ def choose(model, cluster):
 
 
 def layouts(model, cluster):
-    """Yield all layouts that keep split matrices inside the node."""
+    """Yield all layouts in which the GPUs that share a matrix are inside one node."""
     for t in divisors(cluster["per_node"], model["heads"], model["kv_heads"], cluster["gpus"]):
         for p in divisors(cluster["gpus"] // t, model["layers"]):
             d = cluster["gpus"] // (t * p)
@@ -27,7 +27,7 @@ def divisors(number, *others):
 
 
 def memory(at, model):
-    """Return the bytes on the fullest GPU."""
+    """Return the memory that the fullest GPU needs, in bytes."""
     d, t, p = at["data"], at["tensor"], at["pipeline"]
     m, h = at["micro_batch"] * model["sequence"], model["width"]
     own, layer, words = model["parameters"] / (t * p), model["layer"] / t, model["vocabulary"] / t
@@ -44,7 +44,7 @@ def memory(at, model):
 
 
 def seconds(at, model, cluster):
-    """Return the seconds of a step."""
+    """Return the duration of a step, in s."""
     d, t, p = at["data"], at["tensor"], at["pipeline"]
     m, h = at["micro_batch"] * model["sequence"], model["width"]
     products = sum(product(m, n, k, cluster) for n, k in shapes(model, t))
@@ -78,7 +78,7 @@ def product(rows, columns, inner, cluster):
 
 
 def collective(nbytes, at, cluster):
-    """Return the seconds in which the replicas all-gather, or reduce-scatter, this many bytes."""
+    """Return how long the replicas take to all-gather or reduce-scatter this many bytes, in s."""
     d, near = at["data"], max(1, cluster["per_node"] // at["tensor"])
     if d <= near:
         return (d - 1) / d * nbytes / cluster["link"]
