@@ -28,7 +28,9 @@ COMPUTE = 3  # minutes for a prediction, with a pencil
 
 
 class Chapter:
-    """The chapter in `folder`, which gives it its name. Files are read on demand, and only `recompute` runs anything."""
+    """The chapter in `folder`, which gives it its name. Files are read on demand, and only `recompute` runs
+    anything.
+    """
 
     def __init__(self, folder: Path):
         self.folder, self.name = folder, folder.name

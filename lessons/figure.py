@@ -84,7 +84,9 @@ def matching(rows: Rows, **where: Any) -> Rows:
 
 
 def value(rows: Rows, quantity: str, **where: Any) -> Any:
-    """Return `quantity` of the row that matches all values of `where`. Raise ValueError unless exactly one row matches."""
+    """Return `quantity` of the row that matches all values of `where`. Raise ValueError unless exactly one row
+    matches.
+    """
     found = matching(rows, **where)
     if len(found) != 1:
         raise ValueError(f"{len(found)} rows have {where}; expected one.")

@@ -30,7 +30,9 @@ RIGHT = "right"  # key of the right choice if the quiz asks for a number
 
 
 class ConceptChoice(BaseModel):
-    """A choice of a question. `misconception` is the key of the misconception behind it, or "" if the choice is right."""
+    """A choice of a question. `misconception` is the key of the misconception behind it, or "" if the choice is
+    right.
+    """
 
     model_config = ConfigDict(frozen=True)
     key: str

@@ -56,7 +56,9 @@ class Statistics:
 
 
 def read_folder(folder: Path) -> tuple[list[Sitting], list[str]]:
-    """Return the sittings in a folder's JSON files, ordered by file name. Also return a sentence for each invalid file."""
+    """Return the sittings in a folder's JSON files, ordered by file name. Also return a sentence for each invalid
+    file.
+    """
     sittings, mistakes = [], []
     for path in sorted(folder.glob("*.json")):
         try:

@@ -17,7 +17,9 @@ KIND = "lesson"
 
 
 def figure_spec(figure: str) -> JobSpec:
-    """Return the spec for rerunning the figure with this full name. It contains a hash of the chapter's Python files."""
+    """Return the spec for rerunning the figure with this full name. It contains a hash of the chapter's Python
+    files.
+    """
     folder = lessons.chapter(figure.partition(".")[0]).folder
     source = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))
     return JobSpec(KIND, {"figure": figure, "version": hashlib.sha256(source).hexdigest()[:8]})

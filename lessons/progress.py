@@ -101,7 +101,9 @@ class ReaderProgress(_Part):
         return self.model_dump_json()
 
     def of(self, chapter: str, item: str, *places: str) -> tuple[Answer, ...]:
-        """Return the answers to a question, oldest first. If `places` are given, only answers given there are returned."""
+        """Return the answers to a question, oldest first. If `places` are given, only answers given there are
+        returned.
+        """
         return tuple(a for a in self.answers if a.question == (chapter, item) and (not places or a.place in places))
 
     def with_answer(self, answer: Answer) -> ReaderProgress:

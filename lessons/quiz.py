@@ -91,7 +91,9 @@ class Item:
         return not self.choices and bool(begins) and abs(float(begins[1]) - answer) <= 0.05 * abs(answer)
 
     def unit_for(self, number: float) -> str:
-        """Return the unit that goes with this number. For example, it is "model" for 1 and "models" for other numbers."""
+        """Return the unit that goes with this number. For example, it is "model" for 1 and "models" for other
+        numbers.
+        """
         whole = self.unit in ("models", "updates", "workers", "micro-batches")
         return re.sub("(?<=batch)es$|s$", "", self.unit) if whole and number == 1 else self.unit
 

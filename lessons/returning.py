@@ -110,7 +110,9 @@ def _later(at: str, wait: timedelta) -> str:
 
 
 def new_parameters(item: Item, answers: Sequence[Answer], seed: int) -> dict[str, Any]:
-    """Return parameters for asking the question again. If possible, they differ from the parameters of the last answer."""
+    """Return parameters for asking the question again. If possible, they differ from the parameters of the last
+    answer.
+    """
     asked = answers[-1].parameters if answers else None
     others = [parameters for parameters in item.all_parameters() if parameters != asked]
     return Random(f"{seed} {item.name} {len(answers)}").choice(others or item.all_parameters())

@@ -8,12 +8,17 @@ def left(run, workers: int) -> float:
     """Return the loss of the average of `workers` models, as a percentage of the loss of one worker's model.
 
     It is computed as bias + variance / N.
+
+    It is computed as bias + variance / N.
     """
     return 100 * (0.3 + 0.7 / workers)
 
 
 def halfway(run, starts: str) -> str:
     """Compare the loss of the mean of two networks with the losses of the two networks.
+
+    Return "better" if it is below the mean of their losses, "worse" if it is above both losses, and "between"
+    otherwise.
 
     Return "better" if it is below the mean of their losses, "worse" if it is above both losses, and "between"
     otherwise.
@@ -26,6 +31,8 @@ def halfway(run, starts: str) -> str:
 
 def seldom(run, period: int, what: str) -> str:
     """Compare averaging every `period` steps with averaging in every step, with eight workers.
+
+    Return "higher", "lower" or "same" for the quantity that `what` names, such as the loss.
 
     Return "higher", "lower" or "same" for the quantity that `what` names, such as the loss.
     """
@@ -41,6 +48,9 @@ def _quantity(done, what: str) -> float:
 
 def share(run, workers: int, work: str) -> str:
     """Compare the held-out loss of workers that average their models with the loss of a single worker.
+
+    `work` says whether the workers share the single worker's steps or each take as many as it does. Return "lower",
+    "same" or "higher".
 
     `work` says whether the workers share the single worker's steps or each take as many as it does. Return "lower",
     "same" or "higher".
@@ -65,6 +75,8 @@ def company(run, late: str) -> str:
     """Return how much of the waiting disappears if eight machines average every 64 steps instead of every step.
 
     The answer is "goes" if most of it disappears, "stays" if none does, and "part" otherwise.
+
+    The answer is "goes" if most of it disappears, "stays" if none does, and "part" otherwise.
     """
     often, seldom = (waiting.speed_up(run, *(waiting.LATE | BOTH)[late], period) for period in (1, 64))
     return "goes" if seldom > 2 * often else "stays" if abs(seldom / often - 1) < 0.05 else "part"
@@ -82,6 +94,8 @@ def spring(run, period: int) -> str:
     """Return which method ends with the better server model after 256 steps: "elastic" (EASGD), "downpour", or "level".
 
     Workers visit the server every `period` steps, and each method runs at its best learning rate.
+
+    Workers visit the server every `period` steps, and each method runs at its best learning rate.
     """
     elastic, downpour = (springs.visiting(run, method, period)[0] for method in ("EASGD", "Downpour"))
     return "level" if 1 / 1.6 < downpour / elastic < 1.6 else "elastic" if elastic < downpour else "downpour"
@@ -89,6 +103,9 @@ def spring(run, period: int) -> str:
 
 def settles(run, often: str) -> str:
     """Return where the average of two workers with different data converges.
+
+    The answer is "optimum", "middle" for the middle of the two workers' own optima, or "between" for a point between
+    these two.
 
     The answer is "optimum", "middle" for the middle of the two workers' own optima, or "between" for a point between
     these two.
@@ -100,6 +117,8 @@ def settles(run, often: str) -> str:
 
 def correction(run, period: int, correct: str) -> float:
     """Return the parameter at which the average of two workers with different data settles, at a learning rate of 0.5.
+
+    SCAFFOLD's correction is used unless `correct` begins with "Nothing".
 
     SCAFFOLD's correction is used unless `correct` begins with "Nothing".
     """

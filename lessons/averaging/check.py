@@ -109,7 +109,9 @@ def _run(ranks, disguise, gradients, **values):
 
 
 def _progress(done, disguise):
-    """Return the number of powers of ten by which the loss fell in the valley, or minus infinity if training diverged."""
+    """Return the number of powers of ten by which the loss fell in the valley, or minus infinity if training
+    diverged.
+    """
     curvature = np.geomspace(1, 1 / CONDITION, len(disguise.origin))  # the optimum is 0 in our coordinates
     before, after = (float(curvature @ np.square(w)) for w in (disguise.origin, done.parameters))
     return log10(before / after) if isfinite(after) and after > 0 else -inf

@@ -63,7 +63,9 @@ class Disguise:
         ]
 
     def around(self, worker: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-        """Return a program for ranks that runs `worker` on the disguised task and returns the last model it reported."""
+        """Return a program for ranks that runs `worker` on the disguised task and returns the last model it
+        reported.
+        """
 
         def disguised(comm, task, s) -> np.ndarray | None:
             task = DisguisedTask(task, self)
