@@ -1,4 +1,4 @@
-"""Output of all commands: as wide as the terminal; without a terminal, of unlimited width and without colours.
+"""The output of all commands: as wide as the terminal or, without a terminal, of unlimited width and without colours.
 
 Styles are written only to a terminal, so rich is imported only then. NO_COLOR keeps bold and dim.
 """

@@ -41,7 +41,9 @@ def run_group(group: click.Group, args: Sequence[str] | None, program: str) -> i
 
 
 def _compiling() -> Callable[[], None]:
-    """Return a function that reports, once and only on a launcher's first rank, that kernels are being compiled."""
+    """Return a function that reports that kernels are being compiled: only once, and only on a launcher's first
+    rank.
+    """
     left = iter([compiling.WORDS] if _speaks() else [])
 
     def tell() -> None:
@@ -61,7 +63,9 @@ def _asked(error: MemoryError) -> str:
 
 
 def _told(error: click.ClickException) -> str:
-    """Return click's message about a mistake, except that a number out of bounds is described in our own words."""
+    """Return the message of a usage error. It is click's own, except for text that should be a number within bounds and
+    is not a number: then it gives the bounds.
+    """
     message, kind = error.format_message(), getattr(getattr(error, "param", None), "type", None)
     if not isinstance(kind, click.IntRange | click.FloatRange):
         return message

@@ -54,7 +54,7 @@ class FiniteRange(click.FloatRange):
 
 
 class SectionOption(click.Option):
-    """An option that the help lists in a section of its own."""
+    """An option that the help lists in the section called `section`."""
 
     section: str
 

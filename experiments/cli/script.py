@@ -91,7 +91,7 @@ def script_command(
 
 
 def run_script(experiment: ScriptExperiment, output: str = "none", title: str = "") -> ScriptRun:
-    """Run a script with a progress bar and return its record; print the lines of the ranks that `output` names."""
+    """Run a script with a progress bar and return its record. Print the lines of the ranks that `output` names."""
     from cluster.torch.launch import warn_of_version
     from experiments.execution.script import measure_progress, run
 

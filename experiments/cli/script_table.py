@@ -42,7 +42,7 @@ def side_by_side(runs: Sequence[ScriptRun], folders: Sequence[Path], as_json: bo
 
 
 def _settings(run: ScriptRun, runs: Sequence[ScriptRun]) -> dict[str, Any]:
-    """Return those settings of `run` in which another of the runs differs from it."""
+    """Return the settings of `run` that differ in at least one of the other runs."""
     every = [_all_settings(one) for one in runs]
     return {name: value for name, value in _all_settings(run).items() if any(one[name] != value for one in every)}
 

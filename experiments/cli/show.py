@@ -56,7 +56,7 @@ LOSS = palette.RUNS[0].colour
 
 
 def headline(run: Run) -> str:
-    """Return what was run and where, wrapped to the terminal."""
+    """Return text that says what was run and where, wrapped to the width of the terminal."""
     e = run.experiment
     return wrap(f"{naming.title(e)} ({naming.files(e)}): {naming.team(e)}, {place(e, run.gpus)}", "  ")
 
@@ -299,7 +299,7 @@ def _traffic(run: Run) -> str:
 
 
 def _steps_taken(run: Run) -> int:
-    """Return the number of steps summed over workers; a step that all workers share counts once for each."""
+    """Return the number of steps summed over workers. A step that all workers share counts once for each worker."""
     if run.experiment.method.shares_samples:
         return run.summary["steps"] * run.experiment.workers
     return len({*zip(run.losses["rank"].tolist(), run.losses["step"].tolist(), strict=True)})

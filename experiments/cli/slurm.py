@@ -1,4 +1,5 @@
-"""`--to slurm`: an experiment as a SLURM batch job (`run`), or a sweep as a job array; printed, or submitted by sbatch.
+"""`--to slurm`: write an experiment as a SLURM batch job (`run`), or a sweep as a job array. It is printed, or
+submitted by sbatch.
 
 One task of a batch job is one rank; a task of an array runs its share of a sweep. For options not offered here, set
 sbatch's own variables, such as SBATCH_QOS, or print the script, change it and submit it by hand. Source: sbatch(1),

@@ -32,7 +32,7 @@ WAIT = 60.0  # s that a real rank waits for a message before it gives up
 
 
 def check(experiment: Experiment, asked: Conditions, workload: Any, here: bool) -> None:
-    """Raise ValueError if the cluster cannot obey a setting; with `here`, also if this machine cannot."""
+    """Raise ValueError if the cluster or, with `here`, this machine cannot obey a setting."""
     _check_restarts(experiment, asked)
     if experiment.cluster == "simulated":
         return

@@ -101,7 +101,9 @@ def _affordable(workload: Supervised, samples: int, models: int) -> int:
 
 
 def _outputs(workload: Supervised, w: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that computes the outputs of the model w for samples. No rank is charged for this."""
+    """Return a function that computes the outputs of the model w for samples. This takes no time on any rank's
+    clock.
+    """
     with meter_kernels(None), np.errstate(all="ignore"):
         statistics = workload.model.statistics(w, workload.x)
 

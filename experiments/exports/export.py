@@ -159,7 +159,9 @@ def curves(run: Run):
 
 
 def drawings(run: Run) -> dict[str, Picture]:
-    """Return the pictures of a run's loss and, if it has one, its accuracy against time on its own clock, by name."""
+    """Return the pictures, by name, of a run's loss and, if it has one, its accuracy, against time on the run's own
+    clock.
+    """
     shown = [Shown(run.experiment.algorithm, run, 0)]
     named = {"Loss": pictures.loss(shown, "seconds")}
     if np.isfinite(run.evaluations["accuracy"]).any():

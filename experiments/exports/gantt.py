@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """How time maps to columns: `cells` cells, each `wide` columns, cover `makespan`.
+    """The mapping from time to columns: `cells` cells, each `wide` columns, cover the `makespan`.
 
     An op's last `gap` columns are blank. Ops are written with their names if `named`, else as one letter per column.
     """

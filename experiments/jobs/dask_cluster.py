@@ -32,7 +32,7 @@ from experiments.specification.experiment import Experiment
 VARIABLE = "LOCKSTEP_POOL"
 ADDRESS = re.compile(r"local:[1-9]\d{0,3}|\w+://\S+:\d+")
 KINDS = ("study", "collective", "rate")
-"""Job specs that may leave this machine: they hold plain values, and neither code nor files of a reader."""
+"""Kinds of job specs that may leave this machine: they hold plain values, and neither code nor files of a reader."""
 BUILT_IN = ("digits", "spirals", "text", "quadratic", "sparse")
 """Workloads whose data every installation has."""
 EVERY = 1.0  # s between two looks at the cluster
@@ -372,7 +372,7 @@ class DaskChild:
     # called by the cluster's threads
 
     def tell(self, line: dict[str, Any]) -> None:
-        """Pass on a status line."""
+        """Pass a status line on to the pool."""
         self._lines.put(line)
         self._wake()
 

@@ -30,7 +30,9 @@ def applies(workload: Workload) -> bool:
 
 
 def scores(workload: Supervised, w: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the class scores (n, classes) of the model w for points x (n, 2). No rank is charged for this."""
+    """Return the class scores (n, classes) of the model w for points x (n, 2). This takes no time on any rank's
+    clock.
+    """
     with meter_kernels(None), np.errstate(all="ignore"):
         x = np.ascontiguousarray(x, workload.dtype)
         return workload.model.infer(w, x, workload.model.statistics(w, workload.x))

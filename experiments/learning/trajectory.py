@@ -15,8 +15,8 @@ GRADIENT, REPORT, END = range(3)
 
 
 class Sighting(NamedTuple):
-    """A model seen at a rank: its kind `what`, its serial `number` within that kind, from 0, and its index `place`
-    among the models.
+    """A model that was seen at a rank. `what` is its kind, `number` its serial number within that kind, from 0, and
+    `place` its index among the stored models.
     """
 
     rank: int
@@ -27,7 +27,7 @@ class Sighting(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """An update of a server's model, after `versions` reports; its gradient was `staleness` versions old."""
+    """An update of a server's model after `versions` reports, with a gradient that was `staleness` versions old."""
 
     rank: int
     seconds: float

@@ -156,7 +156,7 @@ def _typical(comm, once: Callable[[], Any]) -> float:
 
 
 def _rounds(comm, once: Callable[[], Any]) -> Iterator[int]:
-    """Yield round numbers for about TIME s; both ranks have equally many rounds, and start each of them together."""
+    """Yield round numbers for about TIME s. Both ranks have equally many rounds, and start each round together."""
     once()  # compiles, connects, and warms the caches
     agreed = float(comm.all_reduce(np.array([_timed(once)]), op="mean")[0])
     for number in range(max(FEW, min(MANY, round(TIME / agreed)))):

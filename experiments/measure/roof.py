@@ -66,7 +66,7 @@ def update(repeat, y, x, a):
 
 
 class Roof:
-    """Peaks of the CPU, or of torch's GPU `device`: the best measured so far."""
+    """The best rates measured so far on the CPU, or on the GPU that torch calls `device`."""
 
     def __init__(self, torch: Any = None, device: str | None = None):
         self.torch, self.device = torch, device
@@ -121,7 +121,9 @@ class Roof:
 
 
 def step(working_set: float) -> int:
-    """Return the working set measured in place of this one: the next power of two below it, within the limits."""
+    """Return the working set that is measured instead of this one: the next power of two below it, within the
+    limits.
+    """
     return 2 ** math.floor(math.log2(min(max(working_set, SMALLEST), LARGEST)))
 
 

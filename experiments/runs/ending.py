@@ -83,7 +83,9 @@ def _when(times: dict[int, float], end: str) -> str:
 
 
 def _waiting(e: Experiment, lost: set[int]) -> str:
-    """Return why the other ranks could not continue, given how the ranks of this family depend on each other."""
+    """Return a phrase that says why the other ranks could not continue, given how the ranks of this family depend on
+    each other.
+    """
     it, its = ("it", "its") if len(lost) == 1 else ("them", "their")
     if servers := [naming.ranks(e)[rank] for rank in sorted(lost) if rank < e.servers]:
         return f"the workers wait for {join_words(servers) if len(servers) < len(lost) else it}"

@@ -14,11 +14,13 @@ class Holdings:
     trace: Trace
 
     def peak_memory(self) -> np.ndarray:
-        """Return bytes per rank and kind, shape (ranks, len(HELD)), at the moment when that rank held most."""
+        """Return the memory of each rank by kind, in bytes, at the moment when that rank held most: (ranks,
+        len(HELD)).
+        """
         return np.array([now[now.sum(axis=1).argmax()] for _, now in self.holdings()])
 
     def peaks(self) -> np.ndarray:
-        """Return bytes per rank and kind, each kind at its own peak."""
+        """Return the memory of each rank by kind, in bytes, with each kind at its own peak: (ranks, len(HELD))."""
         return np.array([now.max(axis=0) for _, now in self.holdings()])
 
     def holdings(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -17,7 +17,9 @@ HEARD = 0.01  # share of the longer of the two steps: a smaller difference is ig
 
 
 class Total(NamedTuple):
-    """Seconds all ranks spent on one kind of span. `ratio` is measured / predicted, NaN if 0 was predicted."""
+    """The time in s that all ranks together spent on one kind of span. `ratio` is measured / predicted, NaN if 0 was
+    predicted.
+    """
 
     kind: str
     predicted: float
@@ -70,7 +72,7 @@ def _steps(trace: Trace) -> int:
 
 
 def _seconds(trace: Trace, steps: int) -> np.ndarray:
-    """Return seconds per step and kind, shape (steps, len(KINDS))."""
+    """Return the time in s that all ranks together spent, by step and kind: (steps, len(KINDS))."""
     spans = trace.spans
     taken = (spans["step"] >= 0) & (spans["step"] < steps)
     table = np.zeros((steps, len(KINDS)))

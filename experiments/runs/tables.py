@@ -25,7 +25,7 @@ EXAMPLE = """size,colour,age,kind
 """The first rows of an example of a table, which show what a file looks like."""
 
 ANIMALS = {"cat": (5, 0.6), "dog": (8, 2), "horse": (24, 3)}
-"""The mean size of each kind in the example, and its standard deviation."""
+"""The mean and the standard deviation of the size of each kind of animal in the example."""
 COLOURS = ("red", "blue", "grey")
 
 

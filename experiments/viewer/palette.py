@@ -59,7 +59,7 @@ OPS: dict[str, tuple[str, AreaStyle]] = {
 assert tuple(OPS) == tuple(OP_KINDS)
 
 OTHER = AreaStyle("#9DD2F2", 1.0, "/", "neither forward nor backward, such as the loss", DARK)
-"""Computation other than forward and backward passes, if these have their own styles."""
+"""The style of computation other than forward and backward passes, if these have their own styles."""
 
 IDLE = AreaStyle("#6B7480", 0.16, "", "nothing to do, or waiting: the bubble")
 SHADES = (0.0, 0.32, 0.55, 0.75)  # share of white in the colours of a rank's first, second, ... stage
