@@ -281,7 +281,9 @@ def _ops_of(done: Study) -> Iterator[tuple[str, int, int]]:
 
 
 def _joined(done: Study) -> Iterator[list[str]]:
-    """Yield the kinds of ops that are done together, in order."""
+    """Yield, in order, the kinds of each group of ops that are done together. An op that is done alone is a group of
+    its own.
+    """
     kinds = []
     for (kind, *_), joined in zip(_ops_of(done), done.ops["joined"].tolist(), strict=True):
         kinds.append(kind)

@@ -58,7 +58,7 @@ def _all_settings(run: ScriptRun) -> dict[str, Any]:
 
 
 def _figures(run: ScriptRun) -> dict[str, Any]:
-    """Return the figures of a run; None for those that it does not have."""
+    """Return the figures of a run, or None for those that it does not have."""
     s = run.summary
     return {
         "steps": s.steps,

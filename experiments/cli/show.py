@@ -159,7 +159,7 @@ def _work(s: dict[str, Any]) -> str:
 
 
 def link(run: Run, folder: Path) -> str:
-    """Return the link to a stored run in this machine's workbench; "" if the workbench would not find the run."""
+    """Return the link to a stored run in this machine's workbench, or "" if the workbench would not find the run."""
     server = f"http://localhost:{os.environ.get('STREAMLIT_SERVER_PORT', '8501')}/"
     if folder.parent == store.home().resolve():
         return f"{server}?run={folder.name}"

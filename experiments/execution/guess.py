@@ -29,7 +29,7 @@ AROUND = 0.06  # margin around points, as a share of their extent
 
 
 def guess(workload: Workload, models: Sequence[Model]) -> Guesses | None:
-    """Return the guesses of these models, in order of time; None for a workload without samples to show."""
+    """Return the guesses of these models, in order of time, or None for a workload without samples to show."""
     if not isinstance(workload, Supervised) or not (kind := _kind(workload)):
         return None
     x, target = workload.held_out
@@ -70,7 +70,7 @@ def guess(workload: Workload, models: Sequence[Model]) -> Guesses | None:
 
 
 def _kind(workload: Supervised) -> str:
-    """Return the kind of guesses for the workload's samples, "" if it has no samples to show."""
+    """Return the kind of guesses for the workload's samples, or "" if it has no samples to show."""
     if workload.model.outputs[:-1]:
         return "text" if workload.labels and workload.classifies else ""
     if workload.image:
@@ -115,7 +115,7 @@ def _outputs(workload: Supervised, w: np.ndarray) -> Callable[[np.ndarray], np.n
 
 
 def _judged(workload: Supervised, y: np.ndarray) -> list:
-    """Return the class or number that each row of outputs predicts; None where outputs are not finite."""
+    """Return the class or number that each row of outputs predicts, or None where outputs are not finite."""
     finite = np.isfinite(y).all(1)
     values = y.argmax(1) if workload.classifies else y[:, 0]
     return [value if known else None for value, known in zip(values.tolist(), finite, strict=True)]
@@ -160,7 +160,9 @@ def _boundary(workload: Supervised, ask: Sequence[Callable[[np.ndarray], np.ndar
 
 
 def _write(outputs: Callable[[np.ndarray], np.ndarray], prompt: np.ndarray, labels: Sequence[str]) -> str:
-    """Return the WRITTEN characters with which the model continues `prompt`, (context,); "" if the model diverged."""
+    """Return the WRITTEN characters with which the model continues `prompt`, (context,), or "" if the model
+    diverged.
+    """
     draw = np.random.default_rng(0).random(WRITTEN)
     seen = prompt.copy()
     for chance in draw:

@@ -7,14 +7,14 @@ from workloads.mixed_precision import ShortWeights
 
 
 def loss_scale(experiment: Experiment) -> LossScale | None:
-    """Return a rank's loss scale at the start of a run; None except with fp16."""
+    """Return a rank's loss scale at the start of a run, or None except with fp16."""
     if experiment.precision != "fp16":
         return None
     return LossScale(experiment.loss_scale, experiment.scale_window)
 
 
 def short_weights(experiment: Experiment) -> ShortWeights | None:
-    """Return how a run keeps its weights in 16 bits; None if the run keeps them in float32."""
+    """Return how a run keeps its weights in 16 bits, or None if the run keeps them in float32."""
     e = experiment
     return (
         None if e.weight_storage == "float32" else ShortWeights(e.precision, e.weight_storage == "stochastic", e.seed)

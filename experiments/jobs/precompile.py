@@ -1,4 +1,4 @@
-"""Compile what the first run would otherwise wait for: `python -m experiments.jobs.precompile`.
+"""Compile the kernels that the first run would otherwise wait for: `python -m experiments.jobs.precompile`.
 
 Numba keeps compiled kernels on disk, so this is worth doing once after an installation.
 """

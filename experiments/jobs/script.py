@@ -135,7 +135,7 @@ def _shorten(run: ScriptRun) -> ScriptRun:
 
 
 def _progress(logs: list[EventLog], seconds: float, steps: int | None) -> tuple[float, str]:
-    """Return the fraction done, 0 if unknown, and a phrase such as "step 3, 1.2 ms of virtual time"."""
+    """Return the fraction done, or 0 if unknown, and a phrase such as "step 3, 1.2 ms of virtual time"."""
     step, loss, fraction = script.measure_progress(logs, steps)
     phrase = position(step, seconds)
     if math.isfinite(loss):

@@ -75,7 +75,9 @@ class JobSpec:
         return importlib.import_module(KINDS[self.kind]).perform(self.values, Path(root), progress, **known)
 
     def keep(self, root: Path, write: Callable[[Path], object]) -> Path:
-        """Create the files of the result with write(folder), completely or not at all; return their folder."""
+        """Create the files of the result with write(folder), and return their folder. They are created completely or
+        not at all.
+        """
         return keep(self.place(root), write)
 
     def keep_json(self, root: Path, file: str, found: Any) -> Path:
@@ -98,8 +100,8 @@ def following(run: Run, is_recorded: bool = False) -> JobSpec | None:
 
 
 def keep(place: Path, write: Callable[[Path], object]) -> Path:
-    """Create the folder `place` with write(folder), completely or not at all, unless it exists undamaged; return
-    `place`.
+    """Create the folder `place` with write(folder), unless it exists undamaged, and return it. It is created completely
+    or not at all.
     """
     with sealed.under_way(place.parent) as part:
         write(part)

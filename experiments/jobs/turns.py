@@ -81,7 +81,8 @@ class Turns:
 
 
 def job_to_drop(waiting: Sequence[J], asking: str) -> J | None:
-    """Return the job that gives up its place in a full queue to `asking`; None if that reader already has a fair share.
+    """Return the job that gives up its place in a full queue to `asking`, or None if that reader already has a fair
+    share.
 
     It is the last job of the reader with the most jobs, unless `asking` would then have as many. If everybody has one
     and `asking` has none, it is the last job of the address with the most: an address that poses as a hundred readers

@@ -167,7 +167,7 @@ def _blown(run: Run) -> float:
 
 
 def _cells(workload: Workload) -> int:
-    """Return the number of points of the plane at which to evaluate the loss; 0 if even COARSE points would take too
+    """Return the number of points of the plane at which to evaluate the loss, or 0 if even COARSE points would take too
     long.
     """
     work = forward_flops(workload) * max(1, workload.held_out_samples)

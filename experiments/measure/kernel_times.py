@@ -91,7 +91,9 @@ class Peaks:
         return min(self.flops, intensity * self.bandwidth(working_set))
 
     def level(self, working_set: float) -> str:
-        """Return the nearest cache that holds this working set, else "memory"; "" if the caches are unknown."""
+        """Return the name of the nearest cache that holds this working set, or "memory" if none does, or "" if the
+        caches are unknown.
+        """
         return next((name for name, size in self.caches if working_set <= size), "memory" if self.caches else "")
 
 

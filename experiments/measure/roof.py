@@ -153,7 +153,7 @@ def fastest(loop: Loop) -> float:
 
 
 def caches() -> tuple[tuple[str, int], ...]:
-    """Return (name, bytes) of a core's data caches, nearest first; () if the system does not report them."""
+    """Return (name, bytes) of a core's data caches, nearest first, or () if the system does not report them."""
     found = {}
     with contextlib.suppress(OSError, ValueError, KeyError):
         for folder in sorted(CACHES.glob("index*")):

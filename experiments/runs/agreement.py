@@ -53,8 +53,8 @@ class Agreement(NamedTuple):
 
 
 def agreement(a: Run, b: Run) -> Agreement | None:
-    """Return how far two runs agree; None if they cannot be compared, because they have different data or models, or no
-    losses.
+    """Return how far two runs agree. Return None if they cannot be compared because they have different data or models,
+    or no losses.
     """
     one, other = a.experiment, b.experiment
     models = _models(a, b)

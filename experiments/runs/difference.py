@@ -27,7 +27,7 @@ ARITHMETIC = {
 
 
 def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
-    """Return a sentence on where two runs of one experiment first differ; "" if they are bitwise identical.
+    """Return a sentence on where two runs of one experiment first differ, or "" if they are bitwise identical.
 
     With a `tolerance`, learned numbers may differ by this share of the largest in their column; everything else must
     still be bitwise identical, except the summary, which contains such numbers. Sentences are not compared, because
@@ -120,7 +120,9 @@ def _unequal(a: np.ndarray, b: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def _apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return |a - b| divided by the largest finite number of both; where one is not finite, 0 if equal, else NaN."""
+    """Return |a - b| divided by the largest finite number of both. Where one of them is not finite, return 0 if they
+    are equal, else NaN.
+    """
     a, b = a.astype(float), b.astype(float)
     known = np.isfinite(a), np.isfinite(b)
     scale = max(np.abs(x[there]).max(initial=0.0) for x, there in zip((a, b), known, strict=True)) or 1.0

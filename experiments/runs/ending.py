@@ -30,7 +30,7 @@ def trained_on(run: Run) -> list[str]:
 
 
 def explain_stop(run: Run) -> str:
-    """Return a sentence on the step and time at which the run was stopped; "" if nobody stopped it."""
+    """Return a sentence on the step and time at which the run was stopped, or "" if nobody stopped it."""
     if run.status != "cancelled":
         return ""
     if not run.summary["steps"]:
@@ -76,7 +76,7 @@ def explain_planned_loss(run: Run) -> str:
 
 
 def _when(times: dict[int, float], end: str) -> str:
-    """Return a phrase on when the last of these ranks was lost; "" if that was the end of the run."""
+    """Return a phrase on when the last of these ranks was lost, or "" if that was the end of the run."""
     last = units.seconds(max(times.values()))
     together = len({*times.values()}) == 1
     return ("" if last == end else f" at {last}") if together else f", the last at {last}"

@@ -65,7 +65,8 @@ def assemble(event_logs: Sequence[EventLog], index: int, parameters: int) -> Mod
 
 
 def final(event_logs: Sequence[EventLog], results: Sequence, parameters: int) -> np.ndarray | None:
-    """Return the final model: what the reporting ranks returned, or reported last; None if none was reported.
+    """Return the final model, or None if none was reported. It consists of what the reporting ranks returned, or
+    reported last.
 
     A rank returns its parts one after the other, followed by any parts that another rank reports for it. Ranks that
     returned nothing, because they were lost, are left out if the others have every part.
@@ -111,7 +112,7 @@ def _joined(parts: list[ModelPart], parameters: int) -> np.ndarray | None:
 
 
 def _spread(parts: list[ModelPart], w: np.ndarray) -> float:
-    """Return the mean of |x - w|^2 over replicas; 0 if there is one replica of each part."""
+    """Return the mean of |x - w|^2 over replicas, or 0 if there is one replica of each part."""
     replicas = len(parts) / len({part.key for part in parts})
     if replicas == 1:
         return 0.0

@@ -129,7 +129,7 @@ def measured_name(quantity: str) -> str:
 
 
 def measured_meaning(quantity: str) -> str:
-    """Return the meaning of a quantity; "" if only an uploaded run has it."""
+    """Return the meaning of a quantity, or "" if only an uploaded run has it."""
     return QUANTITIES[quantity].meaning if quantity in QUANTITIES else ""
 
 

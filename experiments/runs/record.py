@@ -122,7 +122,7 @@ class Run(Holdings):
         return np.sqrt(accuracy * (1 - accuracy) / (self.held_out_samples or np.nan))
 
     def r2(self, loss: float) -> float:
-        """Return the share of the held-out variance that a regression explains; NaN if the run is not a regression.
+        """Return the share of the held-out variance that a regression explains, or NaN if the run is not a regression.
 
         `loss` is half the mean squared error, so this is 1 - 2 loss / variance: 1 at best, 0 for predicting their mean.
         """

@@ -87,7 +87,7 @@ def _common_rows(a: Values, b: Values) -> tuple[Values, Values]:
 
 
 def _differences(name: str, a: Values, b: Values) -> list[FirstDifference]:
-    """Return a list with the first difference of the values; [] if they are equal."""
+    """Return a list with the first difference of the values, or [] if they are equal."""
     x, y = np.asarray(a["value"], float), np.asarray(b["value"], float)
     rows = np.flatnonzero(x.view(np.int64) != y.view(np.int64))
     if not len(rows):

@@ -135,7 +135,7 @@ def plain_summary(summary: Summary) -> dict[str, Any]:
 def _by_step(
     tables: dict[str, dict[str, np.ndarray]], quantities: Sequence[str], summary: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the summary's means by step (its fields BY_STEP), computed from the tables again."""
+    """Compute the summary's means by step (its fields BY_STEP) again from the tables."""
     losses, measures = (sort_rows(tables[table], "rank") for table in ("losses", "measures"))
     is_stepless = not summary["steps"]
     rows = {name: measures["quantity"] == number for number, name in enumerate(quantities)}

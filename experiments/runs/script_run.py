@@ -117,7 +117,7 @@ def _place(file: str, experiment: ScriptExperiment) -> str:
 
 
 def hash_file(file: str | Path) -> str:
-    """Return a digest of the size and the first HASHED bytes of a file; "" if it cannot be read."""
+    """Return a digest of the size and the first HASHED bytes of a file, or "" if it cannot be read."""
     try:
         with Path(file).open("rb") as stream:
             state = hashlib.sha256(stream.read(HASHED))
@@ -128,7 +128,7 @@ def hash_file(file: str | Path) -> str:
 
 
 def script_traceback(error: BaseException | None) -> str:
-    """Return the traceback of the script's own exception, without the lines of Lockstep; "" if there is none."""
+    """Return the traceback of the script's own exception, without the lines of Lockstep, or "" if there is none."""
     cause = error.__cause__ if isinstance(error, RankFailed) else None
     if cause is None:
         return ""

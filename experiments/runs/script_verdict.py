@@ -43,7 +43,7 @@ def numbers(a: ScriptRun, b: ScriptRun) -> str:
 
 
 def difference(a: ScriptRun, b: ScriptRun) -> str:
-    """Return a sentence on where a run and its repetition first differ; "" if they are bitwise identical."""
+    """Return a sentence on where a run and its repetition first differ, or "" if they are bitwise identical."""
     if a.digest == b.digest:
         return ""
     if (a.status, a.error) != (b.status, b.error):

@@ -77,7 +77,9 @@ def settle(part: Path, place: Path) -> None:
 
 
 def altered_files(folder: Path) -> list[str]:
-    """Return the files of `folder` that are missing or changed since it was sealed; SHA256SUMS if that is missing."""
+    """Return the names of the files of `folder` that are missing or changed since it was sealed. If SHA256SUMS itself
+    is missing, return only its name.
+    """
     try:
         lines = (folder / SUMS).read_text("utf-8").splitlines()
         sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}

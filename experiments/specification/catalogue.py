@@ -117,7 +117,7 @@ def choice_label(entries: Mapping[str, Entry], name: str) -> str:
 
 
 def sources(field: str) -> dict[str, str]:
-    """Return the sources of a field's presets, by name; {} for a field without presets."""
+    """Return the sources of a field's presets, by name, or {} for a field without presets."""
     return {name: preset.source for name, preset in PRESETS.get(field, {}).items() if preset is not None}
 
 

@@ -27,7 +27,7 @@ class Conditions:
 
 
 def _network(experiment: Experiment) -> Network | None:
-    """Return the network with the experiment's settings (latency includes overhead); None if none is emulated."""
+    """Return the network with the experiment's settings (latency includes overhead), or None if none is emulated."""
     own = experiment.network == OWN
     changed = experiment.latency, experiment.bandwidth, experiment.nics
     if own and changed == (None, None, None) and experiment.per_node == 1:

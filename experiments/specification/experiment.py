@@ -561,7 +561,7 @@ def default_rate(algorithm: str, workload: str, data: Mapping[str, Any], workers
 
 
 def own_defaults(algorithm: str | None) -> Mapping[str, Any]:
-    """Return the algorithm's own defaults for the experiment's fields; {} if there is no such algorithm."""
+    """Return the algorithm's own defaults for the experiment's fields, or {} if there is no such algorithm."""
     return algorithms.find(algorithm).defaults if algorithm in algorithms.names() else {}
 
 
@@ -571,7 +571,7 @@ def default_workload(algorithm: str | None) -> str:
 
 
 def real_defaults(cluster: str | None) -> dict[str, Any]:
-    """Return a real cluster's own defaults for the experiment's fields; {} for the simulated one."""
+    """Return a real cluster's own defaults for the experiment's fields, or {} for the simulated one."""
     return {} if cluster in (None, "simulated") else REAL_DEFAULTS
 
 

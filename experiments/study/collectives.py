@@ -89,7 +89,7 @@ def links(network: Network, ranks: int) -> str:
 
 
 def note_on_nodes(network: Network, ranks: int) -> str:
-    """Return a sentence on why links within a node are slower than those between nodes; "" if they are not."""
+    """Return a sentence on why links within a node are slower than those between nodes, or "" if they are not."""
     if not 1 < network.per_node < ranks or network.within.bandwidth >= network.between.bandwidth:
         return ""
     return "Ranks of a node exchange messages through its memory, without NVLink: that is slower than this network."

@@ -10,7 +10,9 @@ LEFT_OUT = (
 
 
 def sizes(parameters: float, ranks: int) -> dict[str, list[float]]:
-    """Return bytes per rank: for each precision and optimizer, a list over the ZeRO stages."""
+    """Return the memory per rank in bytes: for each precision and optimizer, a list with a value for each ZeRO
+    stage.
+    """
     return {name: [nbytes(parameters, ranks, stage, recipe) for stage in STAGES] for name, recipe in RECIPES.items()}
 
 

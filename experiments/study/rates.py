@@ -126,7 +126,7 @@ class Search:
 
 
 def end(experiment: Experiment, root: str | Path | None = None) -> float:
-    """Run the experiment, and return its final held-out loss; infinite unless the run finished.
+    """Run the experiment, and return its final held-out loss, or infinity unless the run finished.
 
     With a folder `root` the run is stored there, or read if it is stored already.
     """

@@ -24,7 +24,7 @@ DEAD_HEAT = 0.005  # largest difference of a dead heat, as a share of the winner
 
 
 def finish(runs: Sequence[Run]) -> float | None:
-    """Return the target loss, which is the highest of the runs' final held-out losses; None if no run has one.
+    """Return the target loss, which is the highest of the runs' final held-out losses, or None if no run has one.
 
     A run that diverged does not count, and does not arrive.
     """
@@ -112,7 +112,9 @@ def _took(times: np.ndarray) -> str:
 
 
 def _times(shown: Sequence[Shown], target: float) -> np.ndarray:
-    """Return when both runs of each heat reach the loss `target`, in s: (seeds, 2), NaN where a run never does."""
+    """Return the times in s at which both runs of each heat reach the loss `target`: (seeds, 2), with NaN for a run
+    that never does.
+    """
     return np.array([[curves.time_to_loss(run, target) for run in heat] for heat in heats(shown)])
 
 

@@ -36,7 +36,7 @@ def timeline_frame(run: ScriptRun, name: str, window: Window | None = None) -> b
 
 
 def opening(trace: Trace) -> Window | None:
-    """Return the window (s) of some steps in the middle of a long trace; None for a short one."""
+    """Return the window (s) of some steps in the middle of a long trace, or None for a short one."""
     steps, start, end = (trace.spans[name] for name in ("step", "start", "end"))
     last = int(steps.max(initial=-1))
     if len(start) <= READABLE * trace.ranks or last <= OPENED:

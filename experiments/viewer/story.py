@@ -180,7 +180,7 @@ def _typical(steps: np.ndarray, until: float) -> float:
 
 
 def _longest_wait(trace: Trace) -> Window:
-    """Return (start, end) of the longest wait of any rank, (0, 0) if there is none."""
+    """Return (start, end) of the longest wait of any rank, or (0, 0) if there is none."""
     waits = trace.spans["kind"] == WAIT
     start, end = trace.spans["start"][waits], trace.spans["end"][waits]
     n = int((end - start).argmax()) if len(start) else 0

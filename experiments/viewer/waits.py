@@ -1,4 +1,4 @@
-"""Causes of waits as sentences, and as columns from which canvases make the same sentences.
+"""The causes of waits: as sentences, and as columns from which canvases make the same sentences.
 
 waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; with worker 2 as fast as usual, the step would
 take 428 µs

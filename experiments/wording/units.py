@@ -76,7 +76,8 @@ def seconds(value: float, error: float | None = None) -> str:
 
 
 def in_one_unit(values: Sequence[float], kind: Literal["s", "bytes/s"]) -> list[str]:
-    """Return times or rates in one unit: the largest in which the smallest positive value is at least 0.01.
+    """Return times or rates as text, all in one unit: the largest unit in which the smallest positive value is at least
+    0.01.
 
     >>> in_one_unit([0, 1e-5, 1e-3, 0.1], "s")
     ['0 ms', '0.01 ms', '1 ms', '100 ms']

@@ -20,7 +20,7 @@ class Learned(NamedTuple):
 
 
 def learning(run: Run) -> Learned | None:
-    """Return what the run's evaluations say about its models; None if it has fewer than two.
+    """Return what the run's evaluations say about its models, or None if it has fewer than two.
 
     Header: at (s), loss and accuracy of each evaluation, None where they are not finite (accuracy is empty without
     classes); samples, the number of held-out ones, and the noun for them; and guesses: kind, answer, model (the

@@ -253,8 +253,8 @@ def _within(trace: Trace, window: Window | None, total: float, most: int) -> tup
 
 
 def _as_drawn(trace: Trace) -> tuple[Trace, dict[str, palette.AreaStyle]]:
-    """Return the trace with forward and backward passes and compression as kinds of their own before KINDS, and the
-    style of each kind.
+    """Return the trace with separate kinds for forward passes, backward passes and compression, placed before KINDS,
+    and the style of each kind.
 
     Passes are recognised by their labels, a letter and a number: "F3".
     """
