@@ -66,7 +66,7 @@ def torch(words: list[str]) -> int:
 
 
 def version() -> str:
-    """Return the installed version, or "a clone" if none is installed."""
+    """Return the version of the installed package, or "a clone" if none is installed."""
     try:
         return metadata.version("lockstep")
     except metadata.PackageNotFoundError:

@@ -17,8 +17,9 @@ from lessons import instructor  # noqa: E402
 
 
 def later(module: str) -> Callable[[], None]:
-    """Return a function that draws the page of this module. The module is imported when the page is opened, so that the
-    first page need not wait for it.
+    """Return a function that draws the page of this module.
+
+    The module is imported when the page is opened, so that the first page need not wait for it.
     """
     return lambda: import_module(f"app.{module}").page()
 

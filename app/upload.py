@@ -182,7 +182,9 @@ def _table(name: str) -> None:
 
 
 def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None:
-    """Draw what a first run predicts, and its button; return the run, or None after drawing why it cannot start."""
+    """Draw what a first run would predict, and its button, and return the run. If it cannot start, draw the reason and
+    return None.
+    """
     missing = st.session_state.get(f"missing-{name}", "refuse")
     try:
         first = _tried(name, label, estimated, missing)
@@ -213,7 +215,9 @@ def _repair(name: str, way: str) -> None:
 
 
 def _preview(table: tables.Table) -> dict[str, Sequence]:
-    """Return {column: its first cells}; classes are the words in the file."""
+    """Return the first cells of each column, by the column's name. Classes are shown as the words that the file has for
+    them.
+    """
     names = (*table.names[:30], *table.names[max(30, len(table.names) - 1) :])
     shown = {}
     for name in names:

@@ -4,7 +4,7 @@ Everything that Streamlit may change without notice (private modules, test ids, 
 scripts, its cookie, the way it listens) is used only in this room. Each file says what it relies on and what is lost
 without it. After an update of Streamlit, read these docstrings and run `pytest tests/system/app`.
 
-    opening assets server           what comes first, and how soon; opening.js answer.js drawer.js help.js printing.js
+    opening assets server           what a browser loads first; opening.js answer.js drawer.js help.js printing.js
     kinds looks                     elements and looks; style.css
     chrome storage presentation     scripts that report to the session, see scripts.py; view.js coach.js
     cookies                         who a reader is

@@ -28,7 +28,7 @@ def keep(key: str, options: Iterable, default: Any, label: Callable[[Any], str] 
 def hold(key: str, default: Any, read: Callable[[str], Any]) -> None:
     """Bind a typed value or a switch to the page's address. read(text) returns the value, or raises ValueError.
 
-    Text that cannot be read counts as the default.
+    If the address has a text that cannot be read, the value is the default.
     """
     state, asked = st.session_state, st.query_params.get(key)
     if key not in state:

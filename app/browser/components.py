@@ -150,8 +150,9 @@ def parse_view(text: Any) -> View:
 
 
 def view(window: Any, wait: Any, zoom: Any, critical: bool = False) -> View:
-    """Return the View of `window` and `zoom` (from, to) and `wait` (rank, moment, times walked back), each None if
-    invalid.
+    """Return a View with the valid ones of these parts; the others are None.
+
+    `window` and `zoom` are (from, to), and `wait` is (rank, moment, times walked back).
     """
 
     def numbers(values: Any, count: int) -> bool:

@@ -12,7 +12,7 @@ COOKIE = "_streamlit_xsrf"
 
 
 def reader(cookies: Mapping[str, str], address: str | None) -> str:
-    """Return the id that all tabs of a browser share: "browser@address".
+    """Return the id that all tabs of a browser share, "browser@address".
 
     All browsers at one address that keep no cookies count as one reader. The address is None on this machine itself;
     behind a proxy it is the one that the proxy reports, if the server trusts the proxy (FORWARDED_ALLOW_IPS).

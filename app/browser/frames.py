@@ -1,4 +1,4 @@
-"""Tables as pandas DataFrames.
+"""Convert tables to pandas DataFrames.
 
 Pandas is imported with the first table: pages without one open a quarter of a second sooner.
 """

@@ -8,11 +8,11 @@ import streamlit as st
 SMALLER = """<style>.stApp .st-key-figures [data-testid="stMetricValue"] {
 font-size: 1.05rem; line-height: 1.3; height: 2.2rem; letter-spacing: -0.01em }
 .stApp .st-key-figures [data-testid="stMetricValue"] :is(div, p) { white-space: normal }</style>"""
-"""A CSS rule with :has() would restyle the whole page at every change."""
+"""The style for smaller figures. A CSS rule with :has() instead would restyle the whole page at every change."""
 
 
 def shrink_figures() -> None:
-    """Use a smaller font for figures with a ± or a number of runs, so that they fit into the usual width."""
+    """Use a smaller font for a run's figures: with a ± or a number of runs, they are too long for the usual width."""
     st.html(SMALLER)
 
 

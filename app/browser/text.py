@@ -1,4 +1,4 @@
-"""Text on our pages: messages from elsewhere are shown verbatim, and our own text has its terms explained."""
+"""Format text for our pages: messages from elsewhere are shown verbatim, and terms in our own text are explained."""
 
 import re
 
@@ -11,8 +11,8 @@ NAMES = {*ALGORITHMS, *COMPRESSIONS, *WORKLOADS}
 
 
 def sentence(text: str) -> str:
-    """Return a message as a sentence: with a capital (unless it begins with a name), a full stop, and no Markdown
-    except `code`.
+    """Return a message as a sentence. It gets a capital (unless it begins with a name) and a full stop, and its
+    Markdown, except `code`, is escaped.
     """
     first = text.partition(" ")[0].rstrip(",:;")
     if first.replace("-", "").isalpha() and first not in NAMES:  # a file or a setting keeps its own spelling

@@ -1,4 +1,4 @@
-"""The axis of the curves: chosen by the reader, or by the page if two runs differ only in time."""
+"""The x axis of the curves. The reader chooses it, or the page does if two runs differ only in time."""
 
 from collections.abc import Hashable
 
@@ -46,7 +46,7 @@ def is_the_readers() -> bool:
 
 
 def settle(pair: Hashable | None) -> None:
-    """Plot curves against time for this `pair` of runs; without a pair, return to steps if the page had chosen time.
+    """Plot curves against time for this `pair` of runs. Without a pair, return to steps if the page had chosen time.
 
     A reader's own choice is not overruled.
     """

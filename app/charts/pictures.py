@@ -51,7 +51,7 @@ def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
 
 
 def with_accuracy(shown: list[Shown]) -> list[Shown]:
-    """Return the runs that have an accuracy."""
+    """Return those of the runs that have an accuracy."""
     return [one for one in shown if len(curves.held_out(one.run, "step", "accuracy").x)]
 
 
@@ -102,7 +102,7 @@ def against(title: str, more=lambda: None) -> tuple[str, bool]:
 
 
 def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None:
-    """Show where the time and the bytes of run `one` went, and the staleness of updates in all runs."""
+    """Show where run `one` spent its time and its bytes, and the staleness of the updates of all runs."""
     run = one.run
     time, traffic, stale, memory, ranks = st.tabs(TABS, key="tab", on_change="rerun")  # a closed tab is not drawn
     with time:
@@ -157,7 +157,9 @@ def draw_memory(one: AnyShown) -> None:
 
 
 def _traffic(run: Run | ScriptRun) -> str:
-    """Return sentences on the bytes sent: how many, over which links most, and which ranks send and receive most."""
+    """Return sentences on the bytes sent: how many, over which links most are sent, and which ranks send and receive
+    most.
+    """
     table, names = run.trace.traffic(), charts.lane_names(run)
     count = None if isinstance(run, ScriptRun) else messages(run)  # of a collective only neighbours have rows
     of = "" if count is None else f" in {units.count_with_noun(count, 'message')}"
@@ -183,7 +185,10 @@ def most(values: np.ndarray) -> np.ndarray:
 
 
 def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
-    """Return which rank sends or receives most, "worker 1 sends most, 20 MB", or how many tie."""
+    """Return a phrase that says which rank sends or receives most, such as "worker 1 sends most, 20 MB".
+
+    If several ranks tie, it names both or says how many they are.
+    """
     ties, size = most(sizes), units.size(sizes.max())
     if len(ties) == 1:
         return f"{names[ties[0]]} {verb}s most, {size}"
@@ -225,7 +230,9 @@ def _linked(algorithm: str) -> str:
 
 
 def heading(text: str, help: str | None = None, of: str = "") -> None:
-    """Draw the heading of a part of the page; `of` names its run if there are several."""
+    """Draw the heading of a part of the page. If the page shows several runs, `of` names the run that the part is
+    about.
+    """
     st.markdown(f"## {text}: {escape_markdown(of)}" if of else f"## {text}", help=help, anchors=False)
 
 

@@ -11,7 +11,8 @@ from experiments.wording import units
 
 
 def scalings(shown: list[Shown], loss: float | None) -> dict[str, list[Scaling]]:
-    """Return {quantity: how it scales with the number of workers}. The first quantity is samples per second or a time.
+    """Return, for each quantity, how it scales with the number of workers. The first quantity is samples per second or
+    a time.
 
     Include the time to a held-out `loss`, unless a run had reached it at the start.
     """
@@ -37,7 +38,7 @@ def step_time(shown: list[Shown], workers: tuple[int, ...], loss: float | None) 
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """Return a figure of the speed-up relative to the fewest workers: in samples/s, and in the time to a held-out
+    """Return a figure of the speed-up relative to the fewest workers, both in samples/s and in the time to a held-out
     `loss`.
 
     With a target loss, the time to it replaces samples/s.
@@ -64,7 +65,7 @@ def efficiency(shown: list[Shown], workers: tuple[int, ...], loss: float | None)
 
 
 def _line(figure: go.Figure, workers: tuple[int, ...], name: str, values: list[float | None], look, hover: str) -> None:
-    """Add a line with the number of workers on the x axis; unknown values leave gaps."""
+    """Add a line with the number of workers on the x axis. Values that are unknown leave gaps in it."""
     figure.add_scatter(
         x=[str(n) for n in workers], y=np.array(values, np.float32), mode="lines+markers", name=name,
         line={"color": look.colour, "width": 2.2, "dash": look.dash}, marker={"symbol": look.symbol, "size": 8},

@@ -152,7 +152,7 @@ def by_rank(shown: list[Shown]) -> go.Figure:
 def rank_series(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return (ranks, mean, maximum) of each quantity that 2 to RANKS ranks recorded, such as staleness.
 
-    The keys are titles with units: "staleness, updates".
+    The keys are titles with units, such as "staleness, updates".
     """
     tables = {
         "staleness, updates": (run.applied["rank"], run.applied["staleness"]),
@@ -171,7 +171,9 @@ def rank_series(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _versions(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rank, copies of its own weights) at every change; nothing if every rank holds one copy."""
+    """Return (rank, number of copies of its own weights) at every change of that number, or nothing if every rank holds
+    one copy.
+    """
     weights = (run.memory["kind"] == HELD.index("parameters")) & (run.memory["bytes"] > 0)
     rank, nbytes = run.memory["rank"][weights], run.memory["bytes"][weights]
     once = np.full(run.trace.ranks, np.iinfo(np.int64).max)

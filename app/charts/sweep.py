@@ -1,4 +1,6 @@
-"""Charts of a sweep: its losses in one picture, one result of each run as bars, and one over two settings as a map."""
+"""Charts of a sweep: the losses of its runs in one picture, one result of each run as a bar, and a map over two
+settings.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +32,7 @@ def overlaid(shown: list[Shown], axis: str, log: bool, most: float, top: float) 
 
 
 def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str, word: str) -> go.Figure:
-    """Return a chart of `figure` from each run's summary, as bars; a diverged run has a word in place of its loss."""
+    """Return a bar chart of one value of each run's summary. A diverged run has a word in place of its loss."""
     known = [final_figure(s.run.status, s.run.summary, figure) for s in shown]
     gone = [s.run.status == DIVERGED and figure in LAST for s in shown]
     values = np.array(

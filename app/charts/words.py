@@ -32,8 +32,10 @@ def line(one: Shown) -> str:
 
 
 def figure_of(one: Shown, name: str) -> str:
-    """Return a figure of a run as text; with several seeds, its mean and standard deviation, and how many runs
-    have it.
+    """Return a value of a run's summary as text.
+
+    With several seeds, it is the mean and standard deviation. The text also says how many runs have the value if some
+    have not.
     """
     if not one.others:
         return run_figure_text(one.run, name)

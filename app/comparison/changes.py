@@ -11,7 +11,9 @@ TOLD = 4  # changes that a line lists
 
 
 def between(was: Experiment, now: Experiment) -> list[str]:
-    """Return the differences between two experiments in words: "workers 4 → 8", "worker 3 four times slower"."""
+    """Return, in words, the differences between two experiments, such as "workers 4 → 8" or "worker 3 four times
+    slower".
+    """
     before, after = flat(was), flat(now)
     switched = []
     if was.algorithm != now.algorithm:
@@ -42,7 +44,7 @@ def _change(was: Experiment, now: Experiment, name: str) -> str:
 
 
 def apart(reference: Experiment, shown: Experiment) -> list[str]:
-    """Return, in words, the values in `shown` of those settings that differ from `reference`: "200 steps"."""
+    """Return, in words, the settings of `shown` that differ from those of `reference`, such as "200 steps"."""
     before, after = flat(reference), flat(shown)
     names = [name for name in after if name in before and before[name] != after[name]]
     return [
@@ -51,7 +53,7 @@ def apart(reference: Experiment, shown: Experiment) -> list[str]:
 
 
 def setting(experiment: Experiment, name: str, value) -> str:
-    """Return a setting in a few words: "period 16", "8 workers", "worker 3 four times slower"."""
+    """Return a setting in a few words, such as "period 16", "8 workers" or "worker 3 four times slower"."""
     if name in naming.NONE:
         return naming.fault(experiment, name)
     if name in COUNTED and value is not None:
@@ -60,19 +62,19 @@ def setting(experiment: Experiment, name: str, value) -> str:
 
 
 def count(name: str, value: float) -> str:
-    """Return a setting of COUNTED with its value: "8 workers", "1 worker"."""
+    """Return a setting of COUNTED with its value, such as "8 workers" or "1 worker"."""
     many = units.count(value) if float(value).is_integer() else units.number(value)
     return f"{many} {name if value != 1 else name.removesuffix('s')}"
 
 
 def differing(flats: list[dict]) -> list[str]:
-    """Return the settings, except the algorithm, whose values differ among the runs that have them."""
+    """Return the settings, except the algorithm, that differ among the runs that have them."""
     names = dict.fromkeys(name for flat in flats for name in flat if name != "algorithm")
     return [name for name in names if len({str(flat[name]) for flat in flats if name in flat}) > 1]
 
 
 def flat(experiment: Experiment, any_seed: bool = False) -> dict:
-    """Return the settings in force by name, in one flat mapping; without the seed if `any_seed`."""
+    """Return the values of the settings in force, by name. With `any_seed`, leave out the seed."""
     return {name: value for name, value in experiment.in_force().items() if not (any_seed and name == "seed")}
 
 

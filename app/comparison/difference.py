@@ -35,15 +35,16 @@ WORTH = 1.2  # ratio, or its inverse, from which traffic is mentioned
 
 
 def between(before: Run, now: Run, other: str = BEFORE) -> str:
-    """Return sentences on how `now` differs from `before`, which they call `other`. The last one has no full stop.
+    """Return sentences on how `now` differs from `before`, without a full stop after the last one. `other` is what they
+    call `before`.
 
-    Both are judged by what was recorded: time on their own clocks, weights by their bits, held-out loss, bytes.
+    Both runs are judged by what they recorded: time on their own clocks, weights by their bits, held-out loss, bytes.
     """
     return _sentences(_findings(before, now, other)) or ALIKE_IN_ALL
 
 
 def in_short(before: Run, now: Run, other: str = BEFORE) -> str:
-    """Return the first sentence of `between`, without a full stop: on the time, or on how the runs ended."""
+    """Return the first sentence of `between`, without its full stop. It is about the time, or how the runs ended."""
     return next(filter(None, _findings(before, now, other)), ALIKE_IN_ALL)
 
 
@@ -79,11 +80,12 @@ def _sentences(parts: Sequence[str]) -> str:
 
 
 def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
-    """Return, in words like those of `between`, how the second runs of these pairs differ from the first; the runs of a
-    pair share a seed.
+    """Return, in words, how the second runs of these pairs differ from the first ones. The two runs of a pair share a
+    seed.
 
-    The text gives the range of speeds, the mean losses, in how many seeds the loss is lower, and whether the seeds
-    agree on which loss is better: "over 5 seeds 1.5 to 1.8 times as fast. Held-out loss ...".
+    The words are like those of `between`. They give the range of speeds, the mean losses, in how many seeds the loss is
+    lower, and whether the seeds agree on which loss is better: "over 5 seeds 1.5 to 1.8 times as fast. Held-out loss
+    ...".
     """
     if any("diverged" in (before.status, now.status) for before, now in heats):
         gone = [sum(one.status == "diverged" for one in side) for side in zip(*heats, strict=True)]
@@ -152,8 +154,8 @@ def only_the_clock(before: Run, now: Run) -> bool:
 
 
 def _clock(was: dict, has: dict) -> str:
-    """Return a phrase that compares the time of run `has` with that of `was` and, unless equal, their numbers of
-    samples.
+    """Return a phrase that compares the time of run `has` with that of `was`. It also compares their numbers of samples
+    if these differ.
     """
     longer, samples = _ratio(was.get("seconds"), has.get("seconds")), _ratio(was.get("samples"), has.get("samples"))
     if not longer:
@@ -195,7 +197,7 @@ def _dearer(before: Run, now: Run) -> str:
 
 
 def _end(was: dict, has: dict) -> str:
-    """Return a sentence on when each run ended, given that one of them ended early."""
+    """Return a sentence on when each run ended, if at least one of them ended early."""
     now, then = (units.seconds(one["seconds"]) for one in (has, was))
     if has.get("steps") == was.get("steps"):
         return f"ends at {now} instead of {then}"
@@ -231,16 +233,16 @@ def _ending(before: Run, now: Run, other: str) -> str:
 
 
 def _ratio(was: float | None, has: float | None) -> float:
-    """Return the ratio of now to before; 0 if there is nothing to compare."""
+    """Return the ratio of the value now to the value before, or 0 if there is nothing to compare."""
     return has / was if was and has else 0.0
 
 
 def _times(ratio: float) -> str:
-    """Return as text the ratio or its inverse, whichever is at least one: 0.5 and 2 both become "2 times"."""
+    """Return the ratio or its inverse, whichever is at least one, as text: 0.5 and 2 both become "2 times"."""
     large = max(ratio, 1 / ratio)
     return f"{units.number(large, 2 if large >= 1.1 else 3)} times"
 
 
 def _part(ratio: float) -> str:
-    """Return a ratio below one as text: 0.45 is "45 %"."""
+    """Return a ratio below one as text, such as "45 %" for 0.45."""
     return f"{units.number(100 * ratio, 2)} %"

@@ -1,4 +1,4 @@
-"""Even out a comparison of two runs: equal chunks, equal work, best learning rates; a switch for each."""
+"""Even out a comparison of two runs, with a switch each for equal chunks, equal work and the best learning rates."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ HELP = (
 )
 
 Changes = tuple[dict[str, Any], dict[str, Any]]
-"""For each of two runs, the settings to change: name and new value."""
+"""The settings to change in each of two runs: their new values, by name."""
 
 
 def offer(before: Shown | None, own: Shown) -> None:
@@ -61,7 +61,7 @@ def find_changes(before: Run, now: Run) -> dict[str, Changes]:
 
 
 def _best_rate(e: Experiment) -> dict[str, Any]:
-    """Return, as a change, the experiment's best learning rate if it is known, else its method's default.
+    """Return the settings that give the experiment its best learning rate or, if that is unknown, its method's default.
 
     With a compression, which may need a very different rate, there is no default: return {}.
     """
@@ -88,7 +88,7 @@ def _apply(pair: tuple[Experiment, Experiment], changes: Changes) -> tuple[Exper
 
 
 def _undoing() -> dict[str, Changes]:
-    """Return the changes that undo each switch that is on."""
+    """Return, for each switch that is on, the changes that undo it."""
     return st.session_state.setdefault("undoing", {})
 
 

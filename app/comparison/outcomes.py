@@ -1,4 +1,4 @@
-"""Results of a sweep: speed-up and efficiency, two figures as bars, or one figure over two settings as a map."""
+"""Results of a sweep: how the runs scale, two values of each run as bars, or a map of one value over two settings."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,7 +23,9 @@ MAPPED = ("held_out_loss", "accuracy", "samples_per_second", "seconds", "bytes")
 
 
 def draw_outcomes(one: Control, shown: list[Shown], stops: list, alike: bool) -> None:
-    """Draw the results of a sweep: scaling if workers vary, else samples per second and the loss or time."""
+    """Draw the results of a sweep. If it varies the workers, show how the runs scale; otherwise show samples per
+    second, and the loss or the time.
+    """
     if one.name == "workers":
         _scaled(shown, stops)
         return
@@ -53,7 +55,10 @@ def _scaled(shown: list[Shown], stops: list[int]) -> None:
 
 
 def _kind(shown: list[Shown]) -> str:
-    """Return how these runs scale; "" if all have the same number of workers, or if workers share every sample."""
+    """Return a sentence on the kind of scaling, strong or weak.
+
+    Return "" if all runs have the same number of workers, or if workers share every sample.
+    """
     experiments = [one.run.experiment for one in shown]
     if experiments[0].method.shares_samples or len({e.workers for e in experiments}) == 1:
         return ""
@@ -68,7 +73,8 @@ def draw_map(
     states: Sequence[JobState],
     opened: Callable[[Experiment], None],
 ) -> None:
-    """Draw a heat map of a figure over the values of two settings; `states` are the states of the runs, row by row.
+    """Draw a heat map of a value of the summary over the values of two settings. `states` are the states of the runs,
+    row by row.
 
     opened(experiment) is called when the cell of a run is clicked.
     """
@@ -127,8 +133,8 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
 
 
 def sooner(times: float) -> str:
-    """Return a speed-up in words: how many times as fast or, if `times` is below 1, how many times as long the runs
-    take.
+    """Return a speed-up in words: how many times as fast the runs are or, if `times` is below 1, how many times as long
+    they take.
     """
     if times >= 1:
         return f"they are {units.number(times)} times as fast"

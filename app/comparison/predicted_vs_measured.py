@@ -51,7 +51,7 @@ def counterpart(e: Experiment) -> Experiment | None:
 def show(run: Run, folder: str, of: str = "") -> None:
     """Offer to run the counterpart of the run on the page; once it has finished, show both timelines rank by rank.
 
-    `of` is the run's name if there are several.
+    If the page shows several runs, `of` is the name of this one.
     """
     e = run.experiment
     other = counterpart(e)

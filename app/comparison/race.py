@@ -20,8 +20,9 @@ def on() -> bool:
 
 
 def rivals(reference: Shown | None, own: Shown) -> list[Shown]:
-    """Return both runs if a race of them has a finish, i.e. if one of their runs has a final held-out loss and did not
-    diverge; else [].
+    """Return both runs if they can race, else [].
+
+    A race needs a finish: at least one of their runs must have a final held-out loss, and not have diverged.
     """
     return [reference, own] if reference and _finish([reference, own]) is not None else []
 
@@ -70,8 +71,8 @@ def show(pair: list[Shown]) -> None:
 
 
 def _finish(pair: list[Shown]) -> float | None:
-    """Return the default finish, the highest final held-out loss of the runs that did not diverge; None if there is
-    none.
+    """Return the default finish, or None if there is none. It is the highest final held-out loss of the runs that did
+    not diverge.
     """
     return race.finish([run for heat in race.heats(pair) for run in heat])
 

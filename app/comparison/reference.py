@@ -25,7 +25,7 @@ ABSENT = (None, "", "none", "sgd")  # values that need no mention next to a run 
 
 
 def load_pinned_runs() -> tuple[list[tuple[str, Run]], list[str]]:
-    """Return (name and run of each pinned run, names of those that no longer exist)."""
+    """Return the pinned runs, each with its name, and the names of those that no longer exist."""
     found, missing = [], []
     for name in pins.names():
         run = session.find(name)
@@ -75,8 +75,8 @@ def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Ru
 
 
 def before(now: Experiment, others: Collection[str]) -> Shown | None:
-    """Return the previous run, to be drawn in grey behind a run of `now`; None if there is none, or if its curves would
-    add nothing.
+    """Return the previous run, which is drawn in grey behind a run of `now`. Return None if there is none, or if its
+    curves would add nothing.
 
     They add nothing if it is among the `others` on the page (names of folders), or was trained on another task.
     """

@@ -66,9 +66,10 @@ def show(run: Run) -> None:
 
 
 def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, bool, bool]:
-    """Draw the choice of settings to vary. Return the first setting or None, the second or None, True if each run uses
-    its best learning rate, and True if workers divide one global batch, a choice offered only if the batch is
-    `divisible`.
+    """Draw the choice of settings to vary. Return (first setting or None, second setting or None, best, strong).
+
+    With `best`, each run uses its best learning rate. With `strong`, workers divide one global batch; the page offers
+    this only if the batch is `divisible`.
     """
 
     def spelled(name: str) -> str:
@@ -99,7 +100,9 @@ def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, 
 
 
 def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:
-    """Request these runs, each at its best learning rate if `best`, show their progress, and return their states."""
+    """Request these runs, show their progress, and return their states. With `best`, each run uses its best learning
+    rate.
+    """
     states, active = [], {}
     for number, one in enumerate(wanted):
         place, work = f"sweep-{number}", one
@@ -120,7 +123,7 @@ def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:
 
 
 def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
-    """Draw the losses, in one picture and as small multiples; say what the runs have in common, and which failed."""
+    """Draw the losses in one picture and as small multiples. Say what the runs have in common, and which failed."""
     shown, stops = [], []
     found = {
         session.load(str(state.folder)).experiment.settings.get("learning_rate") for _, state in made if state.folder
@@ -164,7 +167,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
 
 
 def _called(one: Control, value: Any) -> str:
-    """Return a setting and its value in words: "8 workers", "batch size 64"."""
+    """Return a setting and its value in words, such as "8 workers" or "batch size 64"."""
     if one.name in changes.COUNTED and isinstance(value, int | float):
         return changes.count(one.name, value)
     return f"{field_label(one.name)} {one.words(value)}"

@@ -16,15 +16,15 @@ COMPARED = (
     *("held_out_loss", "accuracy", "r2", "samples", "updates", "seconds", "bytes", "flops"),
     *("samples_per_second", "share_compute", "share_wait", "staleness_mean"),
 )
-"""The figures in the table."""
+"""The values of a run's summary that the table shows."""
 COLUMNS = 6  # settings in the table; more would not fit
 
 
 def show(shown: list[Shown]) -> None:
-    """Draw a table of the differing settings and the figures of the runs on the page; with several seeds, mean and
-    standard deviation.
+    """Draw a table of the runs on the page: the settings in which they differ, and values of their summaries.
 
-    A column per run: there are few of them and many figures, so that nothing is cut off at the right.
+    With several seeds, values are means and standard deviations. The table has a column per run: there are few runs and
+    many values, so that nothing is cut off at the right.
     """
     flats = [changes.flat(one.run.experiment, bool(one.others)) for one in shown]
     settings = changes.differing(flats)[:COLUMNS]
@@ -51,7 +51,7 @@ def show(shown: list[Shown]) -> None:
 
 
 def _explained(name: str) -> Html:
-    """Return the label of a figure, with its meaning shown on hover."""
+    """Return the label of a value of the summary, whose meaning is shown on hover."""
     label, _, meaning = FIGURES[name]
     return Html(f'<span title="{escape(meaning)}">{escape(label)}</span>')
 

@@ -22,15 +22,18 @@ def axes(e: Experiment) -> list[str]:
 
 
 def of(e: Experiment, axis: str, strong: bool = False) -> tuple[list, str]:
-    """Return the values of a sweep and, if it varies the number of workers, why it stops at the last one."""
+    """Return the values of a sweep. If it varies the number of workers, also return the reason why it stops at the last
+    one.
+    """
     if axis == "workers":
         return worker_stops(e, strong)
     return values(control_of(e, axis), _value(e, axis)), ""
 
 
 def worker_stops(e: Experiment, strong: bool = False) -> tuple[list[int], str]:
-    """Return numbers of workers, doubling from 1 as far as the experiment can run, and the reason why they end
-    there.
+    """Return the numbers of workers for a sweep, and the reason why they end at the last one.
+
+    They are the powers of two and the experiment's own number, except those that cannot run.
     """
     stops = sorted({e.workers, *(2**n for n in range(MOST.bit_length()) if 2**n <= MOST)})
     refused = {n: _refusal(e, n, strong) for n in stops}
@@ -60,7 +63,10 @@ def values(one: Control, now: Any) -> list:
 
 
 def sweep_in_address(e: Experiment) -> tuple[str, list]:
-    """Return the setting and values that the page's link asks to sweep, `stops=workers~1~8~64`; or ("", [])."""
+    """Return the setting and the values to sweep that the page's link asks for, such as `stops=workers~1~8~64`.
+
+    Return ("", []) if it asks for none.
+    """
     axis, *words = st.query_params.get("stops", "").split(STOP)
     if axis not in owners(e.algorithm, e.compression, e.workload):
         return "", []
@@ -78,7 +84,9 @@ def control_of(e: Experiment, name: str) -> Control:
 
 
 def with_settings(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Experiment | str:
-    """Return the experiment with these settings and, if `strong`, an unchanged global batch; or why it cannot run."""
+    """Return the experiment with these settings, or a message that says why it cannot run. With `strong`, the global
+    batch stays the same.
+    """
     try:
         other = e.change(**settings)
         return other.change(batch=batch_per_worker(other, global_batch(e))) if strong else other

@@ -29,7 +29,7 @@ PLAN = {
     "schedule_a": "schedule", "ranks": "ranks", "micro_batches": "chunks", "cost_f": "forward", "cost_i": "inputs",
     "cost_w": "weights", "link_takes": "latency", "other_costs": "costs", "own_schedule": "own",
 }  # fmt: skip
-"""The field of a plan, by parameter of the schedules page."""
+"""The field of a plan that each parameter in the schedules page's address sets."""
 
 
 def answer(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, int]:
@@ -49,8 +49,8 @@ def answer(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, int]:
 
 
 def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
-    """Return the title, body and frames of a picture of the query's run and, except in a timeline, of the runs that the
-    query pins.
+    """Return the title, body and frames of a picture of the query's run. Except in a timeline, it also shows the runs
+    that the query pins.
     """
     first = Experiment.from_query(urlencode(pairs))
     others = [Experiment.from_query(value) for name, value in pairs if name == "pin" and "=" in value]
@@ -92,7 +92,9 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
 
 
 def _made(e: Experiment) -> str:
-    """Return this run's folder, running it if needed. Raise TimeoutError while it runs, ValueError if it fails."""
+    """Return the folder of this experiment's run, which is started if needed. Raise TimeoutError while it runs, and
+    ValueError if it fails.
+    """
     if e.cluster != "simulated":
         raise ValueError("only runs on the simulated cluster can be embedded: a link never starts processes or GPUs.")
     pool, deadline = session.pool(), time.monotonic() + PATIENCE
@@ -107,7 +109,9 @@ def _made(e: Experiment) -> str:
 
 
 def _schedule(given: dict[str, str]) -> tuple[str, str, dict]:
-    """Return title, body and frames of the schedule in `given`, a query like that of the schedules page's address."""
+    """Return the title, body and frames of a picture of a schedule. `given` is a query like that in the schedules
+    page's address.
+    """
     values = {field: given[name] for name, field in PLAN.items() if name in given}
     name = values.setdefault("schedule", "1f1b")
     kinds = schedules.options(name) if name in schedules.NAMES else {}

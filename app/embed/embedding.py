@@ -1,4 +1,4 @@
-"""Answer a request for `embed=timeline` (or curves, race, schedule) with that picture and nothing else.
+"""Answer a request for `embed=timeline` (or curves, race or schedule) with that picture alone.
 
 For slides and for frames in other people's pages. Streamlit is not involved. This module is imported before the server
 listens; the code that draws pictures is imported with the first request.

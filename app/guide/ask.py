@@ -20,8 +20,10 @@ from experiments.wording import naming
 
 
 class ChosenQuestion(NamedTuple):
-    """The question that was run last: its serial number, its experiment's key, how many of the reader's pins it
-    replaced, and the name of the run that it pinned, "" if there is none.
+    """The question that was run last: its serial number, and its experiment's key.
+
+    `unpinned` is the number of the reader's pins that it replaced, and `pinned` the name of the run that it pinned, or
+    "" if there is none.
     """
 
     number: int
@@ -96,8 +98,8 @@ def show_question() -> None:
 
 
 def show_basis(reference: Experiment, experiment: Experiment) -> None:
-    """Say which run a prediction starts from, what changes, and how, if at all, the run on the page differs from that
-    run.
+    """Say which run a prediction starts from, and what changes. If the run on the page is another one, say how it
+    differs.
     """
     named = ("algorithm", "compression", "workload", "workers", "network")  # or in the words below
     more = [changes.setting(reference, name, value) for name, value in reference.flat().items() if name not in named]
@@ -116,7 +118,8 @@ def show_basis(reference: Experiment, experiment: Experiment) -> None:
 
 
 def _apart(reference: Experiment, shown: Experiment) -> str:
-    """Return the settings in which the run on the page differs from the reference, each after a comma: ", 16 workers".
+    """Return the settings in which the run on the page differs from the reference, each after a comma, such as ", 16
+    workers".
 
     Return "" if the algorithms differ.
     """

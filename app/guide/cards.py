@@ -23,22 +23,20 @@ from tracing import KINDS
 
 
 class CardRuns(NamedTuple):
-    """The two runs of a card: the `experiment` with the change that the card asks about, and the `reference` without
-    it.
-    """
+    """The two runs of a card: `experiment` has the change that the card asks about, `reference` does not."""
 
     experiment: Experiment
     reference: Experiment
 
 
 class Card(NamedTuple):
-    """A card: `question` names the two runs that a newcomer sees. `options` are two predictions; `right` is the index
-    of the one that is correct for these runs.
+    """A card, which asks about two runs. `options` are two predictions; `right` is the index of the one that is correct
+    for the two runs that a newcomer sees.
 
-    `trial(mine, seconds)` applies the card to the reader's own experiment, whose run took `seconds`; None if it
-    makes no sense there. `judge(now, before)` returns the index of the correct prediction, `says(now, before)` the
-    finding in one or two sentences; `predicts` is the question that the reader is asked, with {others} and {method},
-    and {worker} and {at} if a worker has a fault.
+    `question` names these two runs. `trial(mine, seconds)` applies the card to the reader's own experiment, whose run
+    took `seconds`; it returns None if the card makes no sense there. `judge(now, before)` returns the index of the
+    correct prediction, and `says(now, before)` the finding in one or two sentences. `predicts` is the question that the
+    reader is asked, with {others} and {method}, and {worker} and {at} if a worker has a fault.
     """
 
     title: str
@@ -84,15 +82,17 @@ def _free(e: Experiment) -> list[int]:
 
 
 def slow_one(mine: Experiment, _seconds: float) -> CardRuns | None:
-    """Return runs with and without a slow worker, which is the last worker that has no fault; None if there are too few
-    of these.
+    """Return two runs, with and without a slow worker: the last worker that has no fault. Return None if too few
+    workers have no fault.
     """
     free = _free(mine)
     return CardRuns(mine.change(slow=mine.slow.with_value(free[0], SLOWER).text), mine) if len(free) > 1 else None
 
 
 def let_nobody_wait(mine: Experiment, seconds: float) -> CardRuns | None:
-    """Return equally long runs of synchronous and asynchronous SGD with the same slow worker; None if impossible."""
+    """Return equally long runs of synchronous and asynchronous SGD with the same slow worker, or None if that is
+    impossible.
+    """
     slow = slow_one(mine, seconds) if mine.algorithm == "sync_sgd" else None
     if slow is None:
         return None
@@ -101,7 +101,7 @@ def let_nobody_wait(mine: Experiment, seconds: float) -> CardRuns | None:
 
 
 def lose_one(mine: Experiment, seconds: float) -> CardRuns | None:
-    """Return runs without and with the loss of a worker halfway through; None if there are too few workers."""
+    """Return two runs, with and without the loss of a worker halfway through, or None if there are too few workers."""
     free = _free(mine)
     if len(free) < 2:
         return None
@@ -110,8 +110,8 @@ def lose_one(mine: Experiment, seconds: float) -> CardRuns | None:
 
 
 def send_less(mine: Experiment, _seconds: float) -> CardRuns | None:
-    """Return runs with whole gradients and with a small part of each, on a workload that has an accuracy; None if
-    impossible.
+    """Return two runs, with whole gradients and with a small part of each, on a workload that has an accuracy. Return
+    None if that is impossible.
     """
     sends_gradients = mine.method.compresses and ALGORITHMS[mine.algorithm].family != "averaging"
     if mine.workload not in CLASSIFIED or mine.compression != "none" or not sends_gradients:
@@ -126,13 +126,13 @@ def _waiting(run: Run, ranks: Iterable[int]) -> float:
 
 
 def _others(now: Run, before: Run) -> list[int]:
-    """Return the workers that are not slowed down or lost by a fault that `now` has and `before` has not."""
+    """Return the workers without a new fault: one, slow or lost, that `now` has and `before` has not."""
     named = _added(now.experiment.slow, before.experiment.slow) + _added(now.experiment.crash, before.experiment.crash)
     return [rank for rank in range(now.experiment.servers, now.experiment.ranks) if rank not in named]
 
 
 def they_wait(now: Run, before: Run) -> int:
-    """Return 1 if the others wait for the slow worker, else 0."""
+    """Return the index of the correct prediction: 1 if the others wait for the slow worker, else 0."""
     others = _others(now, before)
     return int(_waiting(now, others) - _waiting(before, others) > WAITS)
 
@@ -176,7 +176,7 @@ def explain_no_waiting(now: Run, before: Run) -> str:
 
 
 def they_train_on(now: Run, before: Run) -> int:
-    """Return 0 if losing a worker stops the others, else 1."""
+    """Return the index of the correct prediction: 0 if losing a worker stops the others, else 1."""
     return int(now.status != "failed")
 
 
@@ -197,7 +197,7 @@ def explain_lost_worker(now: Run, before: Run) -> str:
 
 
 def costs_accuracy(now: Run, before: Run) -> int:
-    """Return 1 if the accuracy drops a lot, else 0."""
+    """Return the index of the correct prediction: 1 if the accuracy drops a lot, else 0."""
     was, has = (run.summary["accuracy"] or 0.0 for run in (before, now))
     return int(was - has > MUCH)
 

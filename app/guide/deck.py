@@ -18,8 +18,10 @@ from experiments.specification.experiment import Experiment
 
 
 class AskedCard(NamedTuple):
-    """A card that asks its question: `card` is its number, `trial` its two runs. `mine` is the reader's experiment,
-    whose run takes `seconds`; the trial is based on `mine` if `own`, else on the standard experiment.
+    """A card that asks its question: `card` is its number, and `trial` has its two runs.
+
+    `mine` is the reader's experiment, whose run takes `seconds`. The trial is based on `mine` if `own`, else on the
+    standard experiment.
     """
 
     card: int

@@ -17,7 +17,7 @@ QUESTIONS = {
     "samples_per_second": ("Samples per second", ("fewer", "as many", "more")),
     "held_out_loss": ("Held-out loss", ("lower", "the same", "higher")),
 }
-"""The question and its answers, from less to more, by name in the summary."""
+"""The question about each value of a run's summary, and its answers, from less to more."""
 
 SAME = 0.05  # share of the other run's figure within which both count as equal
 
@@ -39,8 +39,9 @@ def offer(wanted: Experiment) -> None:
 
 
 def seal(experiment: Experiment) -> None:
-    """Attach the reader's predictions to the run of `experiment`, which is starting; count them in the poll, and clear
-    them from the page.
+    """Attach the reader's predictions to the run of `experiment`, which is starting.
+
+    The predictions are counted in the poll, and cleared from the page.
     """
     state, found = st.session_state, reference.of_the_next()
     said = {name: answer for name in QUESTIONS if (answer := state.get(f"predict-{name}"))}
@@ -65,7 +66,7 @@ def show_verdict(run: Run) -> None:
 
 
 def verdict(name: str, answer: str, before: float | None, after: float | None) -> str:
-    """Return a line with the prediction and the result; "" if there is nothing to compare."""
+    """Return a line with the prediction and the result, or "" if there is nothing to compare."""
     question, answers = QUESTIONS[name]
     if before is None or after is None:
         return ""
@@ -79,7 +80,7 @@ def verdict(name: str, answer: str, before: float | None, after: float | None) -
 
 
 def outcome(run: Run, name: str) -> float | None:
-    """Return a figure of a run; the final loss of a diverged run is infinite."""
+    """Return a value of a run's summary. The final loss of a diverged run is infinite."""
     return math.inf if run.status == DIVERGED and name in LAST else run.summary[name]
 
 

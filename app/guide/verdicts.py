@@ -33,7 +33,7 @@ def mark(question: Question) -> str:
 
 
 def in_words(question: Question) -> str:
-    """Return the verdict in words: "predicted right", or "open" if the reader has not seen the answer."""
+    """Return the verdict in words, such as "predicted right", or "open" if the reader has not seen the answer."""
     return SPOKEN[document()[question.query]] if has_seen(question) else "open"
 
 
@@ -43,7 +43,7 @@ def record(question: Question, right: bool | None) -> None:
 
 
 def score() -> str:
-    """Return how many predictions were right: "2 of 3 predicted right"; "" if there are none."""
+    """Return how many predictions were right, such as "2 of 3 predicted right", or "" if there are none."""
     predicted = [right for right in document().values() if right is not None]
     return f"{sum(predicted)} of {len(predicted)} predicted right" if predicted else ""
 

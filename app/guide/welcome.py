@@ -106,8 +106,9 @@ def _words():
 
 
 def _before(run: Run, folder: str) -> Shown | None:
-    """Return the previous run if the words above the lanes compare `run` with it; None if a card or a question makes
-    the comparison.
+    """Return the previous run if the words above the lanes are to compare `run` with it.
+
+    Return None if a card or a question makes the comparison.
     """
     before = reference.before(run.experiment, [Path(folder).name])  # pinned or not
     if before is None or deck.is_answer(run) or ask.is_beside_the_question(before.run.experiment, run.experiment):

@@ -37,7 +37,7 @@ SAID = {
     "gpu": ("CUDA", "the GPU implementation"),
     "torch_gpu": ("torch on the GPU", "the same in eager mode"),
 }
-"""What was timed: label, meaning."""
+"""The label and the meaning of each quantity that was timed."""
 
 
 def page() -> None:
@@ -241,7 +241,7 @@ def _roof(row: Row, peaks: Peaks) -> str:
 
 
 def _spread(rows: list[Row], peaks: list[Peaks]) -> str:
-    """Return how much the measurements of a kernel differ, in words, and whether their roofs differ, too."""
+    """Return, in words, how much the measurements of a kernel differ, and whether their roofs differ, too."""
     times = [row.cpu for row in rows]
     roofs = [each.roof(row.intensity, row.working_set) if row.flops else each.bandwidth(row.working_set)
              for row, each in zip(rows, peaks, strict=True)]  # fmt: skip

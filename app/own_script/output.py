@@ -1,4 +1,4 @@
-"""What a script printed, by rank."""
+"""Show what a script printed, by rank."""
 
 import streamlit as st
 

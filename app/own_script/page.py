@@ -61,8 +61,9 @@ def _start() -> None:
 
 
 def _follow() -> str | None:
-    """Show the work's progress. Return the name of its run once that is stored; "" before, and None if the work ended
-    without one.
+    """Show the work's progress, and return the name of its run once that is stored.
+
+    Until then, return "". Return None if the work ended without a run.
     """
     state = st.session_state
     if trouble := state.get("script_trouble"):

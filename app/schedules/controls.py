@@ -45,7 +45,7 @@ def _schedule(label: str, key: str, names: tuple[str, ...], default: str) -> str
 
 
 def _called(name: str) -> str:
-    """Return a schedule's label in lists, with all its names: "ZB-H1 · zb_h1, zero bubble, pipeline"."""
+    """Return a schedule's label in lists, with all its names, such as "ZB-H1 · zb_h1, zero bubble, pipeline"."""
     if name not in study.SCHEDULES:
         return study.TITLES.get(name, name.capitalize())
     entry = ALGORITHMS.get(study.algorithm_of(name))
@@ -84,8 +84,10 @@ def _options(slot: str, name: str) -> dict:
 
 
 def _common(own: bool, alone: bool) -> dict:
-    """Draw the widgets that all schedules share and, if one is the reader's `own`, its text; return their values. The
-    text sets the size if that schedule is `alone` on the page.
+    """Draw the widgets that all schedules share, and return their values.
+
+    If one schedule is the reader's `own`, draw its text as well. The text sets the size if that schedule is `alone` on
+    the page.
     """
 
     def number(name: str, label: str, key: str, step: float, off: bool = False):

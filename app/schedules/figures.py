@@ -1,4 +1,4 @@
-"""Figures of a schedule, or of two and their differences, as a table and in sentences."""
+"""The values that describe a schedule, or two schedules and their differences, as a table and in sentences."""
 
 import streamlit as st
 
@@ -15,7 +15,7 @@ def figure(value: float) -> str:
 
 
 def points(value: float) -> str:
-    """Return a difference between two shares as text: "+1.5 points"."""
+    """Return a difference between two shares as text, such as "+1.5 points"."""
     return f"{100 * value:+.1f} points".replace("-", "−")
 
 
@@ -44,7 +44,7 @@ NEITHER = ("path_ops", "path_links")
 
 
 def size_label(ranks: int, chunks: int, between: str = " · ") -> str:
-    """Return the size of a schedule: "4 ranks · 8 micro-batches"."""
+    """Return the size of a schedule as text, such as "4 ranks · 8 micro-batches"."""
     return f"{ranks} rank{'s' * (ranks != 1)}{between}{units.count(chunks)} micro-batch{'es' * (chunks != 1)}"
 
 
@@ -69,7 +69,9 @@ def compare_schedules(one: Study, other: Study) -> str:
 
 
 def unlike(studies: dict[str, Study]) -> str:
-    """Return why the reader's own schedule and another do different work, and how to make them comparable."""
+    """Return a sentence on why the reader's own schedule and another do different work, and how to make them
+    comparable.
+    """
     own, other = sorted(studies.values(), key=lambda done: done.plan.schedule != study.OWN)
     mine, its = (size_label(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
     return (
@@ -79,7 +81,9 @@ def unlike(studies: dict[str, Study]) -> str:
 
 
 def table(studies: list[Study], compared: bool) -> None:
-    """Draw all figures of one schedule with their meaning, or of two, with their differences if they are comparable."""
+    """Draw all values of one schedule with their meaning, or the values of two. The differences are shown if the two
+    schedules are comparable.
+    """
     heads = ["", *(done.plan.title for done in studies), *(["difference"] if compared else []), ""]
     rows = []
     for name, label, say, meaning in FIGURES:

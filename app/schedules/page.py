@@ -67,7 +67,7 @@ def page() -> None:
 
 
 def _introduce():
-    """Introduce the page and ask a first question; return the place for the answer if two schedules are compared."""
+    """Introduce the page and ask a first question. Return the place for the answer if two schedules are compared."""
     if st.session_state.schedule_b != controls.NOTHING:
         return st.container()  # no further text above the two pictures
     st.markdown(INTRODUCTION)
@@ -99,8 +99,8 @@ def _title(plans: dict[str, Plan]) -> None:
 
 
 def _studied(plan: Plan, slot: str) -> Study | None:
-    """Return the study of a plan, made here if that is quick, else by the pool. If it fails, show the error and return
-    None.
+    """Return the study of a plan. It is made here if that is quick, else by the pool. If it fails, show the error and
+    return None.
     """
     try:
         if study.size(plan) <= study.QUICK:

@@ -16,11 +16,11 @@ SOON = 3.5  # s to wait for the run that another is compared with; in a long que
 
 
 def fetch(work: JobSpec | Experiment, waiting: str, place: str, on_request: bool = False) -> Path | None:
-    """Submit the work, unless that was done before. Return the folder of its result, or None while it is running or if
-    it failed; the page shows which.
+    """Submit the work, unless that was done before, and return the folder of its result.
 
-    `place` names what the page wants it for: the next work for the same place replaces this. Work `on_request` was
-    started by a button on the page: it can be stopped, and the button tries again.
+    Return None while the work is running or if it failed; the page shows which. `place` is the part of the page that
+    wants the result: the next work for the same place replaces this one. Work `on_request` was started by a button on
+    the page: it can be stopped, and the button tries again.
     """
     owner, now = f"{session.owner()}/{place}", ask(work, place)
     if now.active:

@@ -1,8 +1,8 @@
 """Pinned runs, which stay on the page for comparison.
 
 The address lists them in the order in which they were pinned, as names of folders, or as queries of runs still to be
-made; each with its colour unless that is the first free one: `pin=NAME,NAME~3` or `pin=QUERY&colour=3`. `colour` by
-itself is that of the run on the page.
+made. Each has its colour, unless that is the first free one, such as `pin=NAME,NAME~3` or `pin=QUERY&colour=3`. The
+parameter `colour` is the colour of the run on the page.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -65,7 +65,7 @@ def receive(made: Mapping[str, str]) -> None:
 
 
 def pinned_colours() -> list[tuple[str, str]]:
-    """Return (run, colour) of each pinned run; the colour is a number as text, or "" if a link can omit it."""
+    """Return (run, colour) for each pinned run. The colour is a number as text, or "" if a link can omit it."""
     return _digits(_pins())
 
 
@@ -81,8 +81,9 @@ def colours(runs: Iterable[str]) -> dict[str, int]:
 
 
 def next_colour(others: Iterable[int] = ()) -> int:
-    """Return the colour of the unpinned run on the page: the one in the address or, if that is taken, the first that
-    neither a pinned run nor `others` have.
+    """Return the colour of the unpinned run on the page.
+
+    It is the one in the address or, if that is taken, the first that neither a pinned run nor `others` have.
     """
     return _one_of(st.query_params.get("colour", ""), [*_pins().values(), *others])
 

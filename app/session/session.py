@@ -67,8 +67,9 @@ def start(experiment: Experiment) -> None:
 
 
 def follow(experiment: Experiment, at_once: bool) -> str:
-    """If the reader has changed a setting and `at_once` is on, start this run if it is short, or return why it waits
-    for *Run*. Otherwise do nothing and return "".
+    """Start this run if the reader has changed a setting, `at_once` is on, and the run is short.
+
+    If the run waits for *Run* instead, return why. Otherwise return "".
     """
     state = st.session_state
     before, state.followed = state.get("followed"), (experiment, at_once)
@@ -164,14 +165,17 @@ def under_way() -> JobState | None:
 
 
 def unstored_run() -> JobState | None:
-    """Return the progress of the last run if it ended without being stored; None if it had not begun its curve."""
+    """Return the progress of the last run if it ended without being stored. Return None if that run had not begun its
+    curve.
+    """
     left = st.session_state.get("unstored")
     return left if left and len(left.curve.get("loss", ())) else None
 
 
 def before() -> str | None:
-    """Return the folder of the run shown before the current one, even while the current one is in progress; None if
-    there is none.
+    """Return the folder of the run that was shown before the current one, or None if there is none.
+
+    The current one may still be in progress.
     """
     return st.session_state.get("shown" if st.session_state.get("job") else "before")
 
@@ -181,8 +185,9 @@ def forget_before() -> None:
 
 
 def wait(job: str, seconds: float, or_curve: bool = False) -> JobState:
-    """Wait up to `seconds` for the job to end or, if `or_curve`, to begin its curve, so that short jobs show no
-    progress bar; return its state.
+    """Wait up to `seconds` for the job to end, and return its state. Short jobs then show no progress bar.
+
+    With `or_curve`, the wait also ends when the job begins its curve.
     """
     deadline = time.monotonic() + seconds
     while (now := pool().state(job)).active and time.monotonic() < deadline:

@@ -40,7 +40,7 @@ def link(e: Experiment, shown: Any = None) -> str:
 
 
 def view_parameters(view: View) -> list[tuple[str, str]]:
-    """Return a view as query parameters: view=0.0123~0.0145, why=2~0.0131~1, zoom=20~40."""
+    """Return a view as query parameters, such as view=0.0123~0.0145, why=2~0.0131~1, zoom=20~40."""
     parts = {"view": view.window, "why": view.wait, "zoom": view.zoom}
     told = [(name, BETWEEN.join(f"{one:.7g}" for one in values)) for name, values in parts.items() if values]
     return told + [("critical", "true")] * view.critical
@@ -59,7 +59,10 @@ def read(given: Mapping[str, str]) -> View:
 
 
 def view(e: Experiment) -> View:
-    """Return the initial view of timeline and curves of `e`: that of the session's first link, if it leads to `e`."""
+    """Return the part of the timeline and the curves that is shown at first for the experiment `e`.
+
+    If the session was opened by a link to `e`, it is the view that the link contains. Otherwise it is everything.
+    """
     first, asked = st.session_state.setdefault("link_view", (e, read(st.query_params)))
     if first == e:
         return asked
@@ -69,7 +72,7 @@ def view(e: Experiment) -> View:
 
 
 def _pins() -> list[tuple[str, str]]:
-    """Return a link's entry for each pinned run: its query or its folder's name, with its colour."""
+    """Return a link's entry for each pinned run: the run's query, or the name of its folder, with its colour."""
     entries = []
     for name, colour in pins.pinned_colours():
         run = session.find(name)

@@ -16,7 +16,7 @@ LATE = {
     "delay": ("Gradients late by a fixed lag", "delayed"),
     "period": ("Models averaged once per period", "local_sgd"),
 }
-"""The other meanings of delay, by the setting's name: offered if the chosen algorithm has no such setting."""
+"""Other settings that delay information: a label, and an algorithm with this setting for readers to switch to."""
 
 
 def draw_settings(*names: str) -> None:

@@ -21,7 +21,9 @@ def settle() -> None:
 
 
 def known_rate(experiment: Experiment) -> float | None:
-    """Return the experiment's best learning rate, as the table or a finished search has it; None if it is unknown."""
+    """Return the experiment's best learning rate from the table or from a search that has finished; None if it is
+    unknown.
+    """
     rate = rates.rate_in_table(experiment)
     if rate is None and (folder := rates.job_spec(experiment).find_result(session.ROOT, code_version())):
         rate = rates.read(folder)  # cached after the first read

@@ -193,7 +193,7 @@ WIDGETS: dict[Any, Callable[[Allowed], dict[str, Any]]] = {
 
 
 def reaching(one: Control, value: float) -> Control:
-    """Return `one` with its scale extended, if needed, to reach from a tenth of `value` to ten times `value`."""
+    """Return `one` with its scale extended, if needed, to go from a tenth of `value` to ten times `value`."""
     if one.whole:
         stops = whole_stops(value, one.low, one.high)
     else:
@@ -215,8 +215,8 @@ def main(settings: type[Knobs]) -> tuple[Control, ...]:
 
 
 def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Knobs]]:
-    """Return the class that declares each setting, by name of the setting. If several classes have a setting of one
-    name, it has one widget.
+    """Return the class that declares each setting, by the setting's name. If several classes declare a setting of the
+    same name, there is one widget for all of them.
 
     Settings that name files of the machine are left out, because a reader of this page need not be its owner.
     """

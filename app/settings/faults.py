@@ -47,7 +47,7 @@ def _ways(cluster: str) -> str:
 
 
 def _unlosable(cluster: str) -> str:
-    """Return why this cluster cannot lose a rank; "" if it can."""
+    """Return why no rank of this cluster can be lost, or "" if ranks can be lost."""
     return REFUSED.get(cluster, {}).get("crash", "")
 
 
@@ -146,8 +146,10 @@ def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, cras
 
 def cause(kind: str, rank: int, value: float) -> None:
     """Set a fault in the controls: `rank` becomes `value` times slower ("slow") or is lost at `value` s ("lost"), or
-    the latency becomes `value` s ("latency"). Other faults stay. Then start the run, unless the reader has turned off
-    automatic runs, or the cluster is a real one, where only *Run* starts it.
+    messages get a latency of `value` s ("latency").
+
+    Other faults stay. Then start the run, unless the reader has turned off automatic runs, or the cluster is a real
+    one, where only *Run* starts it.
     """
     try:
         experiment = chosen.experiment()
@@ -167,7 +169,7 @@ def cause(kind: str, rank: int, value: float) -> None:
 
 
 def _of(e: Experiment, rank: int) -> tuple[float, tuple, tuple | None]:
-    """Return a rank's slowdown factor, its pauses, and when it is lost and restarts."""
+    """Return the faults of a rank: its slowdown factor, its pauses, and when it is lost and restarts."""
     return e.slow.by_rank.get(rank, 1), e.pause.by_rank.get(rank, ()), e.crash.by_rank.get(rank)
 
 

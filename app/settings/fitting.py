@@ -15,15 +15,15 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 def is_allowed() -> bool:
-    """Return True if this server serves only its own machine, because a class must not measure a shared host."""
+    """Return True if this server serves only its own machine. On a shared host, readers must not start measurements."""
     return st.get_option("server.address") in LOCAL
 
 
 def settle() -> None:
-    """After a fit, and before the controls are drawn, select the fitted network and device, or explain why they are
-    unusable.
+    """After a fit, and before the controls are drawn, select the fitted network and device. If they are unusable,
+    explain why.
 
-    A real cluster keeps its own.
+    A real cluster keeps its own network and device.
     """
     state = st.session_state
     if not state.pop("fitted", False) or not (made := this_machine.load()):

@@ -49,8 +49,9 @@ def _change(before: list[str]) -> None:
 
 
 def _begins(name: str) -> str:
-    """Return the initial value of a chip's setting. The last worker is slow, the one before it is lost, and the one
-    before that pauses.
+    """Return the initial value of a chip's setting.
+
+    The last worker is slow, the one before it is lost, and the one before that pauses.
     """
     if name == "jitter":
         return JITTER

@@ -19,7 +19,7 @@ MEANING = {
     "network": "messages take as long as they really do between processes on this machine; nothing is emulated",
     "device": "a rank computes as fast as this machine does; nothing is emulated",
 }
-"""What OWN means, by field. It is offered on real clusters only."""
+"""The meaning of the choice OWN, by field. Only real clusters offer it."""
 
 
 def draw(one: Control, refused: str = "", on_change=None) -> None:
@@ -65,7 +65,7 @@ def _take(name: str) -> None:
 
 
 def _with(stops: tuple, value: Any) -> tuple:
-    """Return the stops of a scale, plus a value that came with a link."""
+    """Return the stops of a scale, including a value that came with a link."""
     return (*(s for s in stops if s is None), *sorted({*(s for s in stops if s is not None), value}))
 
 
@@ -74,9 +74,10 @@ def _typed(one: Control, value: float) -> float | int:
 
 
 def _offered(one: Control, value: Any) -> tuple:
-    """Return the options of a list, plus a value from a link; networks and devices also include this machine's own.
+    """Return the options of a list, including a value that came with a link.
 
-    A real cluster offers its own, the simulated one the fitted ones.
+    For networks and devices, they include this machine: on a real cluster, its own; on the simulated cluster, those
+    fitted to it.
     """
     first, fit = (), None
     if one.name in REAL_DEFAULTS:
@@ -86,7 +87,7 @@ def _offered(one: Control, value: Any) -> tuple:
 
 
 def _told(field: str, name: str) -> str:
-    """Return the label of a choice: its title, with a preset's main figures: "10GbE · 20 µs · 1.17 GB/s"."""
+    """Return the label of a choice: its title and, for a preset, its figures, such as "10GbE · 20 µs · 1.17 GB/s"."""
     if field == "cluster":
         return naming.cluster(name)
     if field == "collective":

@@ -60,7 +60,7 @@ def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
 
 
 def _claim(recorded: RecordedFigure, claim: str) -> str:
-    """Return a claim with a mark for its outcome, and the number of seeds that show it unless all do."""
+    """Return a claim with a mark for its outcome. Unless all seeds show it, also return how many do."""
     if recorded.shows(claim):
         return f":green[:material/check:] {escape_markdown(claim)}"
     return f":red[:material/close:] {escape_markdown(claim)} ({recorded.claims[claim]} of {len(recorded.seeds)} seeds)"

@@ -1,4 +1,4 @@
-"""The frame of a chapter: its head and the links to other chapters; also the first page of the book."""
+"""The frame of a chapter: its header and the links to other chapters; also the first page of the book."""
 
 import streamlit as st
 
@@ -103,7 +103,7 @@ def _easiest(chapters: list[Chapter]) -> Chapter:
 
 
 def _after(chapter: Chapter) -> str:
-    """Return the chapters to read before this one: ", read after chapters 2 and 5"; "" if there are none."""
+    """Return the chapters to read before this one, such as ", read after chapters 2 and 5", or "" if there are none."""
     before = [str(number) for number in sorted(lessons.chapter(other).number for other in chapter.front.prerequisites)]
     return f", read after chapter{'s' * (len(before) > 1)} {join_words(before)}" if before else ""
 

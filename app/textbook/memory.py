@@ -68,8 +68,8 @@ def forget() -> None:
 def keep(chapter: str, opened: str) -> None:
     """Synchronise progress with the browser's local storage.
 
-    `chapter` is the one whose text is being read, or ""; `opened` identifies what is on the page, which scrolls to its
-    top when this changes.
+    `chapter` is the chapter whose text is being read, or "". `opened` identifies what is on the page; when it changes,
+    the page scrolls to its top.
     """
     state = st.session_state
     forgetting, resets, returning = state.get("forgetting", False), state.get("resets", 0), state.get("returning")

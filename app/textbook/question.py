@@ -111,7 +111,7 @@ def explain(chapter: Chapter, item: Item, given: Answer, place: str) -> None:
 
 
 def _others(counts: Counter, said: str, right: bool) -> str:
-    """Return a sentence on how many first answers were right, of all and of those that were sure.
+    """Return a sentence on how many first answers were right, among all readers and among those that were sure.
 
     After a wrong choice, it adds how many chose the same.
     """

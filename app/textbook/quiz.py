@@ -1,4 +1,4 @@
-"""The quiz of a chapter, with all its questions."""
+"""The quiz of a chapter: all its questions."""
 
 import streamlit as st
 

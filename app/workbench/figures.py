@@ -1,4 +1,4 @@
-"""The figures of a run above its charts; over several seeds, their means and standard deviations."""
+"""The main figures of a run, shown above its charts. Over several seeds, they are means and standard deviations."""
 
 import streamlit as st
 
@@ -31,7 +31,7 @@ def await_them(experiment: Experiment) -> None:
 
 
 def show(one: Shown) -> None:
-    """Draw the figures of a run; over several seeds, their means and standard deviations, with a note that says so."""
+    """Draw the main figures of a run. Over several seeds, draw means and standard deviations, and say so."""
     run = one.run
     names = choose_figures(ABOVE, run.experiment)
     told = [name for name in names if name != "staleness_mean" or run.summary.get(name) is not None]
@@ -54,7 +54,7 @@ def show(one: Shown) -> None:
 
 
 def spread(one: Shown) -> None:
-    """Show which seeds the figures above cover; with a single seed the line stays, empty, so that nothing moves."""
+    """Show which seeds the figures above cover. With a single seed the line is empty, so that nothing moves."""
     words = f"± standard deviation over {len(one.runs)} seeds; timeline of seed {one.run.experiment.seed}"
     st.html(SPREAD.format(words if one.others else ""))
     if one.others:
@@ -62,12 +62,12 @@ def spread(one: Shown) -> None:
 
 
 def _grid(figures: int):
-    """Return a grid for this many figures: one line, or two if the second then has more than one figure."""
+    """Return a grid for this many figures. It has two lines only if the second would have more than one figure."""
     return st.grid(min_column_width=140 if figures < 7 else 190, gap="small", key="figures")
 
 
 def _spent(run: Run) -> dict[str, str]:
-    """Return what share of the workers' time each kind of span took."""
+    """Return the share of the workers' time that each kind of span took, as text."""
     return {kind: units.percent(share) for kind, share in doing.shares(run).items()}
 
 

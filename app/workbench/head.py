@@ -1,4 +1,4 @@
-"""The head of a result: the run's title, and the buttons for it."""
+"""The header above the results of a run: its title and its buttons."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ IN_LINE += (*LINKS, *naming.NONE, "shards")
 
 
 def show(run: Run, folder: str, changed: list[str]) -> None:
-    """Draw the title of the run in `folder`, the settings `changed` since, and the page's buttons."""
+    """Draw the title of the run in `folder`, the page's buttons, and the settings `changed` since the run."""
     name = Path(folder).name
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container(width="stretch", gap="xxsmall", key="title"):
@@ -60,15 +60,17 @@ def _pin(name: str, folder: str) -> None:
 
 
 def title(e: Experiment) -> str:
-    """Return a run's title and, in small print, the names used on the command line: "EASGD on handwritten digits",
-    "easgd, digits".
+    """Return a run's title, such as "EASGD on handwritten digits".
+
+    The names used on the command line follow in small print, such as "easgd, digits".
     """
     return f"{escape_markdown(naming.title(e))} :small[:gray[{escape_markdown(naming.files(e))}]]"
 
 
 def headline(e: Experiment, run: Run | None = None, place_too: bool = True) -> str:
-    """Return a line on what runs, where, and with which other settings than the defaults; for a run that has ended,
-    also its GPUs and the steps it took.
+    """Return a line on what runs, where, and with which settings other than the defaults.
+
+    For a run that has ended, the line also has its GPUs and the number of steps that it took.
     """
     steps = steps_taken(run) if run else units.count_with_noun(e.steps or 0, "step")
     budget = [steps] if e.steps else []

@@ -22,7 +22,11 @@ HELP = (
 
 
 def show(run: Run, folder: str, of: str = "") -> None:
-    """Show how the run learned, once its pictures are in view; `of` is its name if there are several."""
+    """Show the path of the run's models over the loss surface.
+
+    The run is replayed for this once the reader scrolls there or, if it is long, asks for it. If the page shows several
+    runs, `of` is the name of this one.
+    """
     heading("See it learn", HELP, of)
     try:
         job = record.spec(run)

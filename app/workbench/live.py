@@ -26,8 +26,8 @@ EVERY = 0.5  # s between two frames
 def show(led: bool = False) -> None:
     """Show the run in progress, above the run that is already on the page if there is one.
 
-    `led`: the first screen above draws the timeline of the run on the page or, without one, says how far this run has
-    got.
+    With `led`, the first screen above draws the timeline of the run on the page or, without such a run, says how far
+    this run has got.
     """
     folder, asked = st.session_state.get("shown"), st.session_state.asked
     if folder:
@@ -57,7 +57,8 @@ def ending(now: JobState | None) -> str:
 
 
 class LiveRun:
-    """A run in progress, redrawn repeatedly in the layout of a finished one; `before` is the previous run, in grey.
+    """A run in progress, redrawn repeatedly in the layout of a finished one. `before` is the previous run, drawn in
+    grey.
 
     It is `brief` where the page already says how far the run has got.
     """

@@ -45,7 +45,9 @@ def show_notes(experiment: Experiment, notes: Sequence[str]) -> None:
 
 
 def _told(run: Run, text: str) -> str:
-    """Return a run's message as a sentence that names ranks as the pictures do."""
+    """Return a run's message as a sentence. Ranks and times are written as in the pictures, such as "worker 3" and "40
+    ms".
+    """
     return sentence(naming.readable(run.experiment, text))
 
 

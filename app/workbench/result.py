@@ -48,8 +48,8 @@ def show(
 ) -> None:
     """Show the run in `folder`; `wanted` is the experiment currently set in the controls, which may differ from it.
 
-    While another run is `under_way`, this one stays in place: its curves as a ghost, the rest dimmed. `led`: its
-    timeline is already drawn above; `told`: so is its finding. `brief`: end with the figures.
+    While another run is `under_way`, this one stays in place: its curves as a ghost, the rest dimmed. With `led`, its
+    timeline is already drawn above; with `told`, so is its finding. With `brief`, nothing follows the figures.
     """
     try:
         run = session.load(folder)

@@ -14,7 +14,7 @@ from app.workbench import head
 from experiments.specification.experiment import Experiment
 
 FEW = ("algorithm", "workload", "table", "net", "workers", "network", "slow", "jitter", "pause", "crash")
-"""Settings of the first controls that all algorithms have, and those that every run's title shows."""
+"""Settings that are among the first controls of every algorithm, or that every run's title shows."""
 
 SAID = 3  # hidden settings that are named while the switch is off
 
@@ -27,7 +27,7 @@ AT_ONCE = (
 
 
 def choose() -> tuple[Experiment | None, str]:
-    """Draw the controls; return (their experiment, ""), or (the experiment or None, why it cannot run)."""
+    """Draw the controls. Return (their experiment, ""), or (the experiment or None, the reason why it cannot run)."""
     fitting.settle()
     best_rate.settle()
     actions = st.container(key="actions")
@@ -104,7 +104,7 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
 
 
 def _what_run_does(experiment: Experiment, waits: str) -> str:
-    """Return what the *Run* button would do now, in words; `waits` is why a changed setting has not started a run by
+    """Return, in words, what the *Run* button would do now. `waits` is why a changed setting has not started a run by
     itself.
     """
     if waits:
