@@ -63,9 +63,7 @@ def check(solution, seed):
 
 
 def _line(values, turn):
-    """Return settings of a device and a network with which sending one part takes about half as long as the part's
-    turn.
-    """
+    """Return device and network settings for which sending one part takes about half as long as the part's turn."""
     step = run_now(**{**values, "device": f"{SPEED:g}:1e15:0", "steps": 10}).summary["seconds"] / 10
     part = 8 * values["dimension"] / values["fragments"]
     return {"device": f"{SPEED:g}:1e15:0", "network": f"0:{2 * part / (step * turn / 2):g}:0"}
@@ -76,12 +74,14 @@ def _seconds(run):
 
 
 def _longest(run):
-    """Return the bytes of the longest message."""
+    """Return the size of the longest message, in bytes."""
     return int(run.trace.messages["bytes"].max())
 
 
 class RunPair:
-    """The same run twice: by the textbook's worker and by the solution's, with the models that rank 0 has reported."""
+    """Two runs of the same training, one with the textbook's worker and one with the solution's, and the models that
+    rank 0 reported in each.
+    """
 
     def __init__(self, ranks, **values):
         roles = [attempt.role("worker") for attempt in ranks]
@@ -103,8 +103,8 @@ class RunPair:
         return quantity(self._done) / quantity(self._textbook)
 
     def equal(self, reports):
-        """Return (whether the first `reports` models are equal, a message on how far apart they are); all models if
-        `reports` is None.
+        """Compare the first `reports` models of both runs, or all if it is None. Return (whether they are equal, a
+        message on how far apart they are).
         """
         right, made = (some[:reports] for some in self._reported)
         if len(made) != len(right):
@@ -118,7 +118,7 @@ class RunPair:
 
 
 class ReportProbe:
-    """A task that keeps a copy of each model that is reported."""
+    """A proxy for a task that keeps a copy of each reported model."""
 
     def __init__(self, task, made):
         self.task, self._made = task, made

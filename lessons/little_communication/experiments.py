@@ -16,7 +16,7 @@ SGD = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
 
 
 def line(seconds):
-    """Return the settings of a network whose line carries the model in this many seconds."""
+    """Return the settings of a network in which the line takes this many seconds to carry the whole model."""
     return {"latency": LATENCY, "bandwidth": 4 * PARAMETERS / seconds}
 
 
@@ -24,21 +24,21 @@ CENTRES = {**MODEL, **line(4), "workers": WORKERS, "per_node": PER_CENTRE}
 
 
 def best(run, rates, **values):
-    """Return the Run with the lowest held-out loss among these rates. Raise ValueError if its rate is the smallest or
-    largest.
+    """Return the Run with the lowest held-out loss among these learning rates. Raise ValueError if its learning rate is
+    the smallest or the largest.
     """
     tried = {rate: run(learning_rate=rate, **values) for rate in rates}
     return tried[interior({rate: loss_of(done) for rate, done in tried.items()})]
 
 
 def loss_of(done):
-    """Return the held-out loss, infinite if training diverged."""
+    """Return the held-out loss of a run. It is infinite if training diverged."""
     loss = done.summary["held_out_loss"]
     return inf if loss is None else loss
 
 
 def across(done):
-    """Return the bytes that crossed the line between the two data centres, both ways."""
+    """Return how many bytes crossed the line between the two data centres, in both directions together."""
     sent = done.trace.traffic()
     centre = np.arange(len(sent)) // PER_CENTRE
     return float(sent[centre[:, None] != centre].sum())
@@ -61,8 +61,8 @@ def across(done):
     look=Look("line", ("training",), "meet", log="x", title="share of the time spent training"),
 )
 def busy(run):
-    """Digits, two data centres of four workers each; a step takes about a second, a message 50 ms plus its transfer
-    time.
+    """Training on digits in two data centres of four workers each. A step takes about a second, and a message takes 50
+    ms plus its transfer time.
 
     `line` is the time in seconds in which the line between the two carries the whole model. The ring of eight sends 7/4
     of the model over it each way.
@@ -96,11 +96,11 @@ def busy(run):
     look=Look("momentum", ("loss", "training loss"), title="loss"),
 )
 def how_much_momentum(run):
-    """Digits, eight workers with Adam as the inner optimizer, averaged every 32 steps, eight times. Each row is at its
-    own best inner rate.
+    """Training on digits with eight workers and Adam as the inner optimizer. Models are averaged every 32 steps, eight
+    times, and each row is at its own best inner learning rate.
 
-    With a momentum of 0 the outer rate is 1, which is plain averaging; otherwise it is 0.7. The training loss is that
-    of the workers during the last 32 steps.
+    With a momentum of 0 the outer learning rate is 1, which is plain averaging; otherwise it is 0.7. The training loss
+    is that of the workers during the last 32 steps.
     """
     for momentum in (0.0, 0.3, 0.5, 0.7, 0.9):
         done = outer(run, momentum)
@@ -113,7 +113,9 @@ def how_much_momentum(run):
 
 
 def outer(run, momentum):
-    """Return the Run of DiLoCo at its best inner rate; without momentum, of plain averaging."""
+    """Return the Run of DiLoCo with this outer momentum, at its best inner learning rate. Without momentum it is plain
+    averaging.
+    """
     values = {"outer_momentum": momentum, "outer_rate": 0.7 if momentum else 1.0}
     rates = 0.0003125, 0.000625, *ADAM
     return best(run, rates, algorithm="diloco", steps=256, period=PERIOD, **values, **CENTRES)
@@ -140,11 +142,11 @@ def outer(run, momentum):
     look=Look("length", ("progress",), "outer", log="xy", title="powers of ten by which the loss fell"),
 )
 def valley(run):
-    """A bowl of 20 coordinates without noise, 4 workers, 40 outer steps, each after ten inner ones. `length` is the
-    largest curvature divided by the smallest.
+    """A bowl of 20 coordinates without noise, on which 4 workers take 40 outer steps, each after ten inner ones.
+    `length` is the largest curvature divided by the smallest.
 
-    SGD inside, each at the best of four inner rates up to just below 2, the largest stable one. With momentum the outer
-    rate is 0.7; an average is an outer rate of 1 without momentum.
+    The inner optimizer is SGD, at the best of four learning rates up to just below 2, the largest stable one. With
+    momentum the outer learning rate is 0.7; an average is an outer learning rate of 1 without momentum.
     """
     for length in (10, 100, 1000):
         for momentum in (0.0, 0.6, 0.9):
@@ -156,7 +158,7 @@ def valley(run):
 
 
 def down_a_valley(run, length, momentum):
-    """Return by how many powers of ten the loss falls at the best inner rate."""
+    """Return by how many powers of ten the loss falls at the best inner learning rate."""
     bowl = {
         "workload": "quadratic", "condition": length, "dimension": 20, "points": 64, "precision": "float64",
         "batch": 1, "evaluations": 2, "workers": 4, "steps": 400, "period": 10,
@@ -186,12 +188,12 @@ def down_a_valley(run, length, momentum):
     look=Look("overlap", ("slowdown",), theory=("DiLoCo",), title="time, relative to an ideal network"),
 )
 def travelling(run):
-    """Digits, two data centres, a line that carries the model in 4 s, 256 steps of about a second; each row at its own
-    best inner rate.
+    """Training on digits in two data centres for 256 steps of about a second. The line between them carries the model
+    in 4 s, and each row is at its own best inner learning rate.
 
     Two fragments take turns, and each is averaged every 32 steps. `overlap` is the number of steps for which a fragment
-    travels. The grey line is DiLoCo, which sends the whole model every 32 steps and waits for it. Outer momentum 0.5
-    for all.
+    travels. The grey line is DiLoCo, which sends the whole model every 32 steps and waits for it. The outer momentum is
+    0.5 for all.
     """
     values = {"algorithm": "diloco", "learning_rate": 0.01, "steps": 256, "period": PERIOD, "workers": WORKERS}
     free = run(network="ideal", **values, **MODEL).summary["seconds"]
@@ -208,7 +210,7 @@ def travelling(run):
 
 
 def streaming(run, overlap):
-    """Return the Run of streaming DiLoCo at its best inner rate."""
+    """Return the Run of streaming DiLoCo at its best inner learning rate."""
     values = {"steps": 256, "period": PERIOD, "outer_momentum": 0.5, "overlap": overlap}
     return best(run, ADAM[1:], algorithm="streaming_diloco", **values, **CENTRES)
 
@@ -245,8 +247,8 @@ METHODS = {"DiLoCo": ("diloco", {"outer_momentum": 0.3}), "no barrier": ("async_
     look=Look("cluster", ("loss",), "method", kind="bar", log="y", title="held-out loss after 300 s"),
 )
 def four_speeds(run):
-    """Digits, four workers in four places, 300 s, an exchange every 16 steps, each method at its own best inner rate;
-    the line carries the model in 4 s.
+    """Training on digits for 300 s with four workers in four places, which exchange every 16 steps. Each method is at
+    its own best inner learning rate, and the line carries the model in 4 s.
 
     A step takes 0.58, 0.75, 1.51 and 3.33 s or, if the four are alike, equally long, with the same total speed. In the
     last cluster, the second slowest crashes for good after 100 s. `images` counts the images whose gradients were
@@ -262,7 +264,7 @@ def four_speeds(run):
 
 
 def at_speeds(run, cluster, method):
-    """Return the Run of a method on a cluster, at the method's best inner rate."""
+    """Return the Run of a method on a cluster, at the method's best inner learning rate."""
     (speeds, crashes), (algorithm, more) = CLUSTERS[cluster], METHODS[method]
     first = int(algorithm == "async_diloco")  # rank 0 is the server
     slow = ",".join(f"{rank}:{seconds}" for rank, seconds in enumerate(speeds, first))
@@ -271,7 +273,7 @@ def at_speeds(run, cluster, method):
 
 
 def budget(algorithm, rounds):
-    """Return the settings of a budget: this many rounds for DiLoCo, 300 s for any other algorithm."""
+    """Return the settings that end a run: after this many rounds for DiLoCo, after 300 s for any other algorithm."""
     return {"steps": 16 * rounds} if algorithm == "diloco" else {"seconds": 300, "steps": 10_000}
 
 
@@ -312,8 +314,8 @@ CHAOS = {
     look=Look("goodput", ("loss",), "method", log="y", title="held-out loss after 300 s"),
 )
 def chaos(run):
-    """Four workers of four speeds train on digits for 300 s in periods of 16 steps, with each method at its own best
-    inner rate. The line carries the model in 4 s.
+    """Four workers of four speeds train on digits for 300 s in periods of 16 steps. Each method is at its own best
+    inner learning rate, and the line carries the model in 4 s.
 
     Each machine crashes once, and returns without memory after 60 or 90 s. DiLoCo's machines only pause, and keep their
     memory. `goodput` is the number of images processed, as a share of those that the machines could process while they
@@ -327,7 +329,7 @@ def chaos(run):
 
 
 def in_chaos(run, method):
-    """Return the Run of a method at its best inner rate, with each machine down once."""
+    """Return the Run of a method at its best inner learning rate. Each machine is down once."""
     algorithm, more = CHAOS[method]
     first = int(algorithm != "diloco")  # rank 0 is the server
     slow = ",".join(f"{rank}:{seconds}" for rank, seconds in enumerate(SPEEDS, first))
@@ -353,7 +355,7 @@ def in_chaos(run, method):
     look=Look("share", ("loss",), "send", log="xy", title="held-out loss"),
 )
 def few_or_seldom(run):
-    """Digits, four workers, 256 steps with Adam, each row at its own best rate.
+    """Training on digits with four workers for 256 steps of Adam. Each row is at its own best learning rate.
 
     `share` is the share of the parameters that a worker sends per step on average: either a random share of this size
     in every step, or all of them every 1/share steps. In both cases there is one average at the end.
@@ -364,7 +366,7 @@ def few_or_seldom(run):
 
 
 def train_sparing(run, send, period):
-    """Return the Run that sends 1 / period of the parameters per step on average, at its best rate."""
+    """Return the Run that sends 1 / period of the parameters per step on average, at its best learning rate."""
     how = {"algorithm": "sparta", "fraction": 1 / period}
     if send == "all, seldom":
         how = {"algorithm": "local_sgd", "period": period}
@@ -395,10 +397,11 @@ def train_sparing(run, send, period):
     look=Look("places", ("seconds",), "exchange", theory=("theory",), log="xy", title="seconds for an exchange"),
 )
 def many_places(run):
-    """One worker in each place, with a line of its own that carries the model in a second; a message takes 0.1 s more.
+    """The duration of an exchange between places that have one worker each. A place's own line carries the model in a
+    second, and a message takes 0.1 s more.
 
-    Seconds from one outer step to the next, minus those of the inner steps. The sum goes around a ring: 2 (N - 1)
-    messages, one after the other, of an N-th of the model. Partners of a pair send each other two vectors.
+    The duration is the time from one outer step to the next, minus that of the inner steps. The sum goes around a ring:
+    2 (N - 1) messages, one after the other, of an N-th of the model. Partners of a pair send each other two vectors.
     """
     for places in (4, 8, 16, 32, 64):
         for exchange in ("sum of all", "in pairs"):
@@ -411,7 +414,7 @@ def many_places(run):
 
 
 def exchange_seconds(run, exchange, places):
-    """Return the seconds of an exchange: the time that four more exchanges take, divided by four."""
+    """Return the duration of an exchange in s: the time that four more exchanges take, divided by four."""
     bowl = {
         "workload": "quadratic", "dimension": 1024, "points": 64, "batch": 1, "evaluations": 1, "learning_rate": 0.01,
         "device": "1e12:1e15:0", "latency": 0.1, "bandwidth": 4096.0, "period": 1, "update": "sgd", "workers": places,
@@ -461,10 +464,11 @@ LEDGER = {
     look=Look("kB", ("loss",), "method", log="x", title="held-out loss"),
 )
 def ledger(run):
-    """Digits, two data centres of four workers, 128 steps of each worker, each method at its own best inner rate.
+    """Training on digits in two data centres of four workers, with 128 steps of each worker. Each method is at its own
+    best inner learning rate.
 
     `kB` is what a worker sends per step on average; `kB over the line` is what all send per step from one data centre
-    to the other, both ways; `seconds` are those of a step, on a line that carries the model in 4 s.
+    to the other, both ways; `seconds` is the duration of a step, on a line that carries the model in 4 s.
     """
     for method in LEDGER:
         done = entry(run, method)
@@ -478,7 +482,7 @@ def ledger(run):
 
 
 def entry(run, method):
-    """Return the Run of a method in the ledger at its best rate."""
+    """Return the Run of a method in the ledger at its best learning rate."""
     algorithm, rates, more = LEDGER[method]
     return best(run, rates, algorithm=algorithm, steps=128, **more, **CENTRES)
 
@@ -511,12 +515,12 @@ AGGREGATES = ("mean", "trimmed", "median", "krum")
     look=Look("lie", ("pulled",), "aggregate", kind="bar", log="y", title="distance from the honest mean"),
 )
 def pull(run):
-    """Ten gradients of 100 numbers. Their true mean has length 1, and so has the noise of each; the last two workers
-    lie.
+    """Ten gradients of 100 numbers, two of which come from workers that lie. The true mean has length 1, and so has the
+    noise of each gradient.
 
-    They send the opposite of their gradients, once, tenfold or a hundredfold; or, in every number, the honest mean
-    minus one standard deviation of the honest gradients. Mean over 40 draws; `trimmed` leaves out the two largest and
-    smallest.
+    The liars send the opposite of their gradients, once, tenfold or a hundredfold; or, in every number, the honest mean
+    minus one standard deviation of the honest gradients. Values are means over 40 draws; `trimmed` leaves out the two
+    largest and smallest.
     """
     dice = np.random.default_rng(run.seed)
     for lie in LIES:
@@ -525,7 +529,9 @@ def pull(run):
 
 
 def pull_distance(dice, aggregate, lie, times=40):
-    """Return the average distance from the honest mean of an aggregate of ten gradients, two of which are lies."""
+    """Return how far an aggregate of ten gradients is from the honest mean, averaged over `times` draws. Two of the
+    gradients are lies.
+    """
     s = robust.Settings(liars=2, tolerated=2, **LIES[lie])
     found = []
     for _ in range(times):

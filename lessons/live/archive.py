@@ -81,8 +81,8 @@ def _compiled(content: dict[str, bytes], python: str) -> dict[str, bytes]:
 
 
 def _cached(name: str) -> str:
-    """Return the path below __pycache__ of the bytecode file `name`, such as a/b.pyc: where Python looks if the source
-    exists.
+    """Return where Python looks for the bytecode file `name`, such as a/b.pyc, if the source exists: a path below
+    __pycache__.
     """
     path = PurePosixPath(name)
     return str(path.parent / "__pycache__" / f"{path.stem}.{bytecode.TAG}.pyc")

@@ -55,7 +55,7 @@ def _field(experiment: Experiment, name: str, value: Any) -> Field:
 
 
 def _plain(value: Any) -> Any:
-    """Return a default as a page shows it; for a fault setting, its text."""
+    """Return a default value as a page shows it. A fault setting is shown as its text."""
     return getattr(value, "text", value)
 
 

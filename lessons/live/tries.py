@@ -54,9 +54,7 @@ def _form(experiment: Experiment, names: tuple[str, ...]) -> dict[str, Any]:
 
 @cache
 def book_result(query: str) -> dict[str, float]:
-    """Run the experiment of `query` and return its virtual time, in s, and held-out loss. This happens while the book
-    is built.
-    """
+    """Run the experiment of `query` while the book is built. Return its virtual duration in s and its held-out loss."""
     from experiments.execution.run import run
 
     done = run(Experiment.from_query(query))

@@ -12,8 +12,10 @@ from lessons.long_sequences.experiments import (
 
 
 def merged(run, weight: int, value: int) -> float:
-    """Return the attention output of two keys of score 0 and value 1, merged with one key of score log(weight) and this
-    value.
+    """Return the attention output after two blocks of keys are merged.
+
+    The first block has two keys of score 0 and value 1. The second has one key of score log(weight), whose value is
+    `value`.
     """
     most, before, total, y = np.log(weight), 0.0, 2.0, 2.0
     shrink = np.exp(before - max(most, before))
@@ -22,8 +24,9 @@ def merged(run, weight: int, value: int) -> float:
 
 
 def masks(run, mask: str) -> str:
-    """Return the positions ("zigzag", "striped" or "both") that give the busiest of eight ranks less than a tenth more
-    work than the mean.
+    """Return the placement of positions that balances the work under this mask: "zigzag", "striped" or "both".
+
+    Balanced means that the busiest of eight ranks has less than a tenth more work than the mean.
     """
     positions = 4096
     starts = {
@@ -39,19 +42,20 @@ def masks(run, mask: str) -> str:
 
 
 def hidden(run, tera: int, shared: str) -> float:
-    """Return how many positions on a rank it takes to hide the ring's 16-bit transfers of zigzag pieces, on a GPU that
-    receives 50 GB/s.
+    """Return how many positions a rank needs to hide the ring's transfers behind its attention.
+
+    Pieces are zigzag, numbers have 16 bits, and the GPU receives 50 GB/s.
     """
     return 4 * 2 / 4 / heads_that_share(shared) * tera * 1e12 / 50e9
 
 
 def heads_that_share(words: str) -> int:
-    """Return the number of query heads for each head of keys and values."""
+    """Return how many query heads share each head of keys and values."""
     return {"every": 1, "eight": 8, "sixteen": 16}[words.split()[0]]
 
 
 def change(run, change: str) -> str:
-    """Return whether the exposed share of a forward pass's transfer time becomes "less", "more" or stays the "same"."""
+    """Return how a change affects the exposed share of a forward pass's transfer time: "less", "more" or "same"."""
     changed = {
         "the model gets twice the width, with twice as many heads": {"width": 64},
         "there are twice as many sequences in a mini-batch": {"batch": 2},
@@ -72,8 +76,8 @@ def sends(run, ranks: int, shared: str) -> str:
 
 
 def tokens(run, experts: int, width: int, times: int) -> float:
-    """Return the number of tokens on a rank for which sending them to experts takes as many bytes as summing the
-    gradients of all experts.
+    """Return the number of tokens on a rank at which two amounts of data are equal: what sending the tokens to experts
+    takes, and what summing the gradients of all experts takes.
     """
     return 2 * 2 * width * times * experts / (4 * width)
 
@@ -84,7 +88,9 @@ def fair(run, experts: int, each: int) -> float:
 
 
 def full(run, share: str, capacity: float) -> float:
-    """Return the percentage of tokens that find their expert full, if one of eight attracts this share of them."""
+    """Return the percentage of tokens that find their expert full. One of eight experts attracts `share` of all
+    tokens.
+    """
     attracted = {"a quarter": 1 / 4, "half": 1 / 2}[share]
     others = (1 - attracted) / 7
     return 100 * (max(0.0, attracted - capacity / 8) + 7 * max(0.0, others - capacity / 8))

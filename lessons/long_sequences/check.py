@@ -1,4 +1,5 @@
-"""Judge the ring attention of this chapter's exercise: what ranks return, compute, hold and send, and in what time.
+"""Judge the ring attention of this chapter's exercise: what ranks return, compute, hold and send, and how long they
+take.
 
 The sequence and its scores stay in the grader's process. Each row of queries and keys is recognised by its bits, so the
 grader knows which scores a rank has computed. The clock is the simulated cluster's, and memory is what the operating
@@ -94,9 +95,7 @@ def _times(one: float, other: float) -> float:
 
 
 def _large(solution, dice: random.Random) -> str:
-    """Return a message if the solution fails where scores are in the thousands, rising or falling from key to key; ""
-    if it does not.
-    """
+    """Return a message if the solution fails on scores in the thousands that rise or fall from key to key; else ""."""
     ranks = 3
     with solution.ranks(ranks) as attempts:
         for slope in (1.0, -1.0):
@@ -109,9 +108,7 @@ def _large(solution, dice: random.Random) -> str:
 
 
 def _other_sizes(solution, dice: random.Random) -> str:
-    """Return a message if the solution fails on one rank, or with two positions on each of three ranks; "" if it does
-    not.
-    """
+    """Return a message if the solution fails on one rank, or on three ranks with two positions each; else ""."""
     with solution.ranks(3) as attempts:
         for ranks, positions in ((1, 2 * dice.randint(3, 8)), (3, 6)):
             sequence = SharedSequence(ranks, positions, 8, dice.randrange(10**6))
@@ -220,11 +217,11 @@ class SharedSequence:
         return max(self.ended.values())
 
     def busiest(self) -> float:
-        """Return the time for which the busiest rank computed scores, in s."""
+        """Return how long the busiest rank computed scores, in s."""
         return max(side.busy for side in self.sides.values())
 
     def mean(self) -> float:
-        """Return the mean over ranks of the time for which they computed scores, in s."""
+        """Return how long a rank computed scores on average, in s."""
         return sum(side.busy for side in self.sides.values()) / self.ranks
 
 
@@ -248,8 +245,8 @@ class SequenceSide:
         return Restricted("comm", rank=self._comm.rank, size=self._comm.size, **parts)
 
     def start(self, positions=None):
-        """Return the queries, keys and values at these positions, (positions, width) each, and record that this rank
-        owns them.
+        """Return the queries, keys and values at these positions, (positions, width) each, and record that they belong
+        to this rank.
         """
         whole, rank = self._sequence, self._comm.rank
         if not isinstance(positions, np.ndarray) or positions.dtype.kind not in "iu" or positions.ndim != 1:
@@ -278,8 +275,8 @@ class SequenceSide:
         return whole.q[positions], whole.k[positions], whole.v[positions]
 
     def forward(self, queries, keys):
-        """Return the scores of these queries and keys, (queries, keys). Charge the time that they take, and record that
-        they were computed.
+        """Return the scores of these queries and keys, (queries, keys). Charge the time that this takes, and record
+        that the scores were computed.
         """
         whole = self._sequence
         rows, columns = self._places("q", queries), self._places("k", keys)

@@ -1,4 +1,6 @@
-"""Long sequences and experts: what a rank holds and waits for when attention, or a mixture of experts, is shared."""
+"""Long sequences and experts: what a rank holds, and how long it waits, if ranks share attention or a mixture of
+experts.
+"""
 
 import numpy as np
 
@@ -17,7 +19,7 @@ WEIGHTS = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer s
 
 
 def seconds(done):
-    """Return the virtual time of the run, in s."""
+    """Return the virtual duration of the run, in s."""
     return done.summary["seconds"]
 
 
@@ -45,7 +47,7 @@ def seconds(done):
     look=Look("positions", ("kB",), "attention", log="xy", title="kB of activations on a rank"),
 )
 def square_of_the_length(run):
-    """One step of a transformer with a single layer of attention, one sequence. `ms` is the time of the step.
+    """One step of a transformer with a single layer of attention on one sequence. `ms` is the duration of the step.
 
     `all weights kept`: the softmax is stored for the backward pass, a number for each head, query and key. `merged`:
     blocks of keys are combined by the online softmax, and the backward pass computes the weights again.
@@ -86,8 +88,9 @@ LENGTHS = 64, 128, 256, 512
     look=Look("positions", ("shown",), "width", log="x", title="percent of the transfer time that is exposed"),
 )
 def positions_that_hide(run):
-    """Four ranks in a ring, zigzag positions. `shown` is how long a rank waits in the forward pass, as a percentage of
-    the time that a block's three transfers take. `positions` are those of one rank; heads have a width of 8.
+    """Ring attention on four ranks with zigzag positions. `shown` is how long a rank waits in the forward pass, as a
+    percentage of the time that a block's three transfers take. `positions` are those of one rank; heads have a width of
+    8.
 
     With the formula's 80 positions, a block travels for as long as a rank attends to it.
     """
@@ -100,8 +103,8 @@ RING_POSITIONS = 32, 64, 128, 256
 
 
 def transfers_shown(run, positions, width=32, ranks=4, **values):
-    """Return the percentage of the forward pass's transfer time for which rank 0 waits, with this many positions on
-    each rank.
+    """Return how long rank 0 waits in the forward pass, as a percentage of the transfer time. Each rank has `positions`
+    positions.
     """
     values = {**MACHINE, "width": width, "heads": width // 8, **values}
     done = run(**{**values, "algorithm": "context", "workers": ranks, "context": ranks * positions})
@@ -151,8 +154,10 @@ RANKS, POSITIONS = 8, 4096
     look=Look("hop", ("busiest",), "positions", kind="bar", title="fraction of a block, on the busiest rank"),
 )
 def busiest_in_each_hop(run):
-    """Eight ranks, 512 positions each, a causal mask. In each hop of the ring a rank holds a different block, in which
-    it may see some pairs of a query and a key; 1 is all 512 times 512 pairs. `mean`: of all ranks.
+    """Ring attention on eight ranks with 512 positions each, under a causal mask. In each hop of the ring a rank holds
+    another block of keys, of which its queries may see a part.
+
+    1 is all 512 times 512 pairs of a query and a key. `mean`: the mean over all ranks.
     """
     for kind in KINDS:
         places = places_of(kind, RANKS, POSITIONS)
@@ -165,9 +170,9 @@ def busiest_in_each_hop(run):
 
 
 def busiest_over_mean(kind, starts, ranks=RANKS):
-    """Return the busiest rank's number of pairs, divided by the mean, if position i sees positions starts[i] to i.
+    """Return the busiest rank's number of query-key pairs, divided by the mean over ranks.
 
-    `starts`, (positions,), holds where the document of each position starts.
+    Position i sees positions starts[i] to i. `starts`, (positions,), holds where the document of each position starts.
     """
     seen = np.arange(len(starts)) - starts + 0.5
     work = [seen[own].sum() for own in places_of(kind, ranks, len(starts))]
@@ -175,7 +180,9 @@ def busiest_over_mean(kind, starts, ranks=RANKS):
 
 
 def cut_into_documents(cuts, positions=POSITIONS):
-    """Return where the document of each position starts, (positions,); `cuts` are the starts of all but the first."""
+    """Return where the document of each position starts, (positions,). `cuts` are the starts of all documents except
+    the first.
+    """
     starts = np.zeros(positions, int)
     starts[cuts] = cuts
     return np.maximum.accumulate(starts)
@@ -205,8 +212,9 @@ DRAWS = 100
     look=Look("documents", ("busiest",), "positions", log="x", title="busiest rank, relative to the mean"),
 )
 def documents_in_a_sequence(run):
-    """Eight ranks, 512 positions each, cut into documents at random places. A position sees only its own document.
-    `busiest` is the number of pairs on the busiest rank, as a multiple of the mean, averaged over 100 draws.
+    """A sequence that is cut into documents at random places, on eight ranks with 512 positions each. A position sees
+    only its own document. `busiest` is the number of pairs on the busiest rank, as a multiple of the mean, averaged
+    over 100 draws.
     """
     dice = np.random.default_rng(run.seed)
     for documents in (1, 2, 4, 16, 64, 256):
@@ -220,8 +228,8 @@ def documents_in_a_sequence(run):
 
 
 def sent_by_a_rank(exchange, ranks, shared):
-    """Return how many numbers a rank sends for one attention, forward and backward, as a multiple of samples x T x
-    width.
+    """Return how many numbers a rank sends for one attention layer, forward and backward. The unit is samples x T x
+    width, for sequences of T positions.
 
     `shared` query heads share a head of keys and values. In Ulysses, a rank needs at least one head of each.
     """
@@ -249,7 +257,7 @@ def sent_by_a_rank(exchange, ranks, shared):
     look=Look("shared", ("sent",), "exchange", log="xy", title="numbers sent by a rank, in samples x T x width"),
 )
 def keys_shared_by_heads(run):
-    """Eight ranks, one layer of attention, forward and backward. `shared` is the number of query heads that share a
+    """One layer of attention on eight ranks, forward and backward. `shared` is the number of query heads that share a
     head of keys and values. (The text model has one for each.)
     """
     for exchange in ("ring", "gather", "ulysses"):
@@ -290,9 +298,11 @@ WAYS = {
     look=Look("tokens", ("ms",), "way", log="xy", title="milliseconds of a step"),
 )
 def tokens_or_experts(run):
-    """Eight ranks and eight experts, with 4 GB/s to each rank; one expert for each token, and enough capacity that no
-    token is dropped. `tokens` are those of a rank. `hidden`: sums hide behind the backward pass. `kB`: weights and
-    gradients of a rank.
+    """Eight ranks and eight experts, with 4 GB/s to each rank. Each token goes to one expert, and capacities are so
+    large that no token is dropped.
+
+    `tokens` are those of a rank. `hidden`: sums hide behind the backward pass. `kB`: the size of a rank's weights and
+    gradients.
     """
     for tokens in TOKENS:
         for way, settings in WAYS.items():
@@ -332,11 +342,12 @@ TOKENS = 16, 64, 256, 1024
     ),
 )
 def straggler_of_data(run):
-    """Eight ranks, one expert each, train the text model for 32 steps with 128 tokens per rank and enough capacity that
-    no token is dropped.
+    """Eight ranks with one expert each train the text model for 32 steps. A rank has 128 tokens, and capacities are so
+    large that no token is dropped.
 
-    `busiest`: of a rank's tokens in a step, those that choose the most popular expert, as a multiple of an equal share.
-    `fair die`: the same if each token threw a die. `waiting`: the share of the whole run in which ranks wait, percent.
+    `busiest`: the number of a rank's tokens in a step that choose the most popular expert, as a multiple of an equal
+    share. `fair die`: the same if each token threw a die. `waiting`: the percentage of the whole run in which ranks
+    wait.
     """
     fair = busiest_by_chance(np.random.default_rng(run.seed), experts=8, each=16)
     for balance in (0, 0.1):
@@ -354,7 +365,7 @@ def straggler_of_data(run):
 
 
 def busiest_by_chance(dice, experts, each, draws=400):
-    """Return the busiest expert's number of tokens, divided by the mean, if each of `experts * each` tokens chooses an
+    """Return the busiest expert's number of tokens, divided by the mean. Each of `experts * each` tokens chooses an
     expert by a fair die.
     """
     counts = dice.multinomial(experts * each, [1 / experts] * experts, size=draws)
@@ -362,8 +373,8 @@ def busiest_by_chance(dice, experts, each, draws=400):
 
 
 def dropped_by_chance(dice, experts, each, capacity, draws=400):
-    """Return the fraction of tokens that find their expert full, if tokens choose experts by a fair die and an expert
-    takes `capacity` times an equal share.
+    """Return the fraction of tokens that find their expert full, if tokens choose experts by a fair die. An expert
+    takes at most `capacity` times an equal share.
     """
     counts = dice.multinomial(experts * each, [1 / experts] * experts, size=draws)
     return float(np.maximum(counts - np.ceil(capacity * each), 0).sum() / (draws * experts * each))
@@ -394,8 +405,9 @@ def dropped_by_chance(dice, experts, each, capacity, draws=400):
     look=Look("tokens", ("busiest",), "experts", theory=("formula",), log="x", title="busiest expert, in equal shares"),
 )
 def evened_out_by_chance(run):
-    """Every token chooses an expert by a fair die, so that none is more popular than another. `tokens` are those of an
-    expert on average. `dropped`: percent of the tokens, if an expert takes at most 1.25 times an equal share.
+    """Tokens that choose their expert by a fair die, so that none is more popular than another. `tokens` are those of
+    an expert on average. `dropped`: the percentage of the tokens that are dropped if an expert takes at most 1.25 times
+    an equal share.
     """
     dice = np.random.default_rng(run.seed)
     for experts in (8, 64, 256):

@@ -1,4 +1,6 @@
-"""A perfect solution to the exercise on long sequences: a ring, blocks that are merged, and zigzag positions."""
+"""A perfect solution to the exercise on long sequences: blocks travel around a ring and are merged, and positions are
+zigzag.
+"""
 
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""Answers to the quiz on model parallelism: the simulator, and the closed forms that it is tested against."""
+"""Answers to the quiz on model parallelism, computed by the simulator and by the closed forms that it is tested
+against.
+"""
 
 import numpy as np
 
@@ -30,8 +32,9 @@ MANY = {1: "one", 2: "two", 4: "four", 8: "eight"}
 
 
 def cut(run, ranks: int, where: str) -> str:
-    """Return whether a step takes "less" time on this many ranks than on one, "as long" or "longer". Each rank holds
-    either some of the layers or a part of each layer, as `where` says.
+    """Compare the time of a step on this many ranks with one rank: "less", "as long" or "longer".
+
+    Each rank holds either some of the layers or a part of each layer, as `where` says.
     """
     if where.startswith("It is cut"):
         one, many = (four_steps(run, workers).trace.seconds() for workers in (1, ranks))
@@ -43,20 +46,24 @@ def cut(run, ranks: int, where: str) -> str:
 
 
 def held(run, ranks: int, stage: int) -> float:
-    """Return the bytes per parameter that a rank holds at a stage of ZeRO, with Adam in single precision."""
+    """Return how many bytes a rank holds per parameter at a stage of ZeRO, with Adam in single precision."""
     return nbytes(1, ranks, stage, RECIPES["float32 Adam"])
 
 
 def machines(run, arithmetic: float, message: float) -> float:
-    """Return the number of machines on which a layer is computed fastest. `arithmetic` is the time on one machine and
-    `message` the time per message, both in ms. Receiving all inputs takes 2 ms.
+    """Return the number of machines on which a layer is computed fastest.
+
+    `arithmetic` is the time on one machine and `message` the time per message, both in ms. Receiving all inputs takes 2
+    ms.
     """
     return min(range(1, 100), key=lambda n: arithmetic / n + 2 * (n - 1) / n + message * (n - 1))
 
 
 def phi_first(run, function: str) -> str:
-    """Return what changes if ranks that hold rows of the first matrix apply the function before they sum: nothing
-    ("same"), single numbers but not their mean ("mean"), or the mean as well ("other").
+    """Return what changes if ranks apply a function to their partial sums, not to the total: nothing ("same"), single
+    numbers but not their mean ("mean"), or the mean as well ("other").
+
+    The ranks hold rows of the first matrix.
     """
     dice, phi = np.random.default_rng(0), FUNCTIONS[function.split()[0]]
     x, u = dice.normal(size=(8, 6)), dice.normal(size=(6, 10))
@@ -68,21 +75,26 @@ def phi_first(run, function: str) -> str:
 
 
 def split(run, matrices: str, ranks: int) -> float:
-    """Return how many thousand numbers a rank sends in the forward pass if every collective is a ring, for 100 samples
-    and widths of 100 and 400.
+    """Return how many thousand numbers a rank sends in the forward pass.
+
+    Every collective is a ring; there are 100 samples, and widths of 100 and 400.
     """
     narrow, wide = SPLITS[matrices]
     return (100 * narrow + 400 * wide) * 100 * (ranks - 1) / ranks / 1000
 
 
 def node(run, node: int, batch: int) -> str:
-    """Return, as a word, how many ranks split every matrix in the fastest step, as in `tensor_inside_the_node`."""
+    """Return how many ranks should split every matrix for the fastest step, as a word such as "two".
+
+    The cluster and the model are those of `tensor_inside_the_node`.
+    """
     return MANY[min(MANY, key=lambda tensor: step_on_nodes(run, node, tensor, batch).trace.seconds())]
 
 
 def weigh(run, batch: int) -> str:
-    """Return what eight ranks should split to send the least, as in `share_model_or_data`: the "model", the "data", or
-    both ("between").
+    """Return what eight ranks should split to send the least: the "model", the "data", or both ("between").
+
+    The layers are those of `share_model_or_data`.
     """
     sent = {groups: step_of_groups(run, batch, groups).summary["bytes"] for groups in (1, 2, 4, RANKS)}
     best = min(sent, key=sent.get)
@@ -90,8 +102,9 @@ def weigh(run, batch: int) -> str:
 
 
 def between_nodes(run, millions: int, where: str) -> float:
-    """Return how many million numbers pass between two nodes of four ranks in a step with ring collectives, if the
-    model has `millions` million parameters.
+    """Return how many million numbers pass between two nodes of four ranks in a step.
+
+    The model has `millions` million parameters, and collectives are rings.
     """
     groups = {"inside each node": 2, "inside each pair": 4, "over all eight": 1}[where[:16].rstrip()]
     kind = {"algorithm": "zero3"} if groups == 1 else {"algorithm": "hsdp", "groups": groups}
@@ -104,15 +117,16 @@ def between_nodes(run, millions: int, where: str) -> float:
 
 
 def last_piece(run, ranks: int, pieces: str) -> float:
-    """Return how much attention the busiest rank computes, relative to the average rank."""
+    """Return how much attention the busiest rank computes, divided by the mean over ranks."""
     positions = "consecutive" if "consecutive" in pieces else "zigzag"
     seen = [sum(indices_of(pieces_of(rank, ranks, 2 * ranks * 64, positions)) + 0.5) for rank in range(ranks)]
     return float(max(seen) / np.mean(seen))
 
 
 def meeting(run, heads: int, wanted: str) -> str:
-    """Return the exchange with the least traffic on eight ranks, as in `ways_to_meet`. If `wanted` begins with "never",
-    return the exchange in which no rank ever holds the keys of the whole sequence.
+    """Return the exchange with the least traffic on eight ranks, in the setting of `ways_to_meet`.
+
+    If `wanted` begins with "never", return the exchange in which no rank ever holds the keys of the whole sequence.
     """
     if wanted.startswith("never"):
         return "ring"
@@ -125,8 +139,9 @@ def meeting(run, heads: int, wanted: str) -> str:
 
 
 def popular(run, tokens: int, room: str) -> float:
-    """Return the load of the busiest of eight experts as a multiple of an equal share, if one expert attracts a quarter
-    of all tokens and takes at most as many as `room` says.
+    """Return the load of the busiest of eight experts, as a multiple of an equal share.
+
+    One expert attracts a quarter of all tokens. An expert takes at most as many as `room` says.
     """
     wanted = np.array([0.25] + [0.75 / 7] * 7) * 8 * tokens
     most = np.inf if "all" in room else float(room.split("at most ")[1].split()[0]) * tokens

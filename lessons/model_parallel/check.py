@@ -39,7 +39,7 @@ OTHERWISE = "judged only when every rank hands over what it should, and holds it
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     right, held, forward, back, frugal, quick, general = POINTS
     dice = random.Random(seed)
     ranks = dice.choice([3, 4])
@@ -77,7 +77,9 @@ def check(solution, seed):
 
 
 class BlockLedger:
-    """A block of two layers as a single rank would train it, compared with what each of `ranks` does."""
+    """A block of two layers, trained as a single rank would train it. What each of `ranks` ranks does is compared with
+    it.
+    """
 
     def __init__(self, ranks: int, samples: int, width: int, units: int, seed: int):
         self.ranks, self.samples, self.width, self.units = ranks, samples, width, units
@@ -132,9 +134,7 @@ class BlockLedger:
         return max(len(side.places) for side in self.sides.values())
 
     def uneven_rank(self) -> str:
-        """Return a message if the fullest rank holds more than it must when units do not divide evenly; "" if it does
-        not.
-        """
+        """Return a message if the fullest rank holds more than it must; else "". Units may not divide evenly."""
         most = 2 * self.width * -(-self.units // self.ranks)
         if self.peak_memory() > most:
             return f"the fullest rank holds {self.peak_memory()} numbers; {most} are enough"
@@ -158,7 +158,7 @@ class BlockLedger:
 
 
 class WholeStep:
-    """One step of the whole block, in double precision: w before and after, and all values in between."""
+    """One step of the whole block, in double precision: the weights before and after it, and all values in between."""
 
     def __init__(self, w: np.ndarray, block: BlockLedger):
         half, samples = w.size // 2, block.samples
@@ -175,7 +175,7 @@ class WholeStep:
 
 
 class BlockSide:
-    """What one rank requests, returns and exchanges."""
+    """The block as one rank sees it; records what the rank requests, returns and exchanges."""
 
     ORDER = "forward", "classify", "backward", "report"
 
@@ -208,8 +208,10 @@ class BlockSide:
         self.compare("weights", w, self.now(), f"{did} a w", size)
 
     def compare(self, kind: str, found, wanted, what: str, size: float | None = None) -> None:
-        """Record the first mistake of each kind: a `found` that differs from `wanted` by more than CLOSE times `size`,
-        which defaults to the largest number in `wanted`. Raise SolutionError if `found` has the wrong type or shape.
+        """Record a mistake if `found` differs from `wanted` by more than CLOSE times `size`. Only the first of each
+        kind is kept.
+
+        `size` defaults to the largest number in `wanted`. Raise SolutionError if `found` has the wrong type or shape.
         """
         if not isinstance(found, np.ndarray) or found.shape != wanted.shape or found.dtype.kind != "f":
             shape = f"of shape {found.shape}" if isinstance(found, np.ndarray) else f"that is a {type(found).__name__}"
@@ -264,7 +266,7 @@ class BlockSide:
         self._next = (self._next + 1) % len(self.ORDER)
 
     def _charge(self, label: str, passes: int):
-        """Advance the clock by the time of this rank's products."""
+        """Advance the clock by the time of this rank's matrix products."""
         with self._comm.event_log.doing(COMPUTE, label):
             METER.get().charge("matmul", 2 * passes * self._block.samples * len(self.places), 0)
 

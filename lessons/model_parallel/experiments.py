@@ -1,4 +1,4 @@
-"""Model parallelism: what ranks hold, and what they send each other, when none of them has the whole model."""
+"""Model parallelism: what ranks hold and what they send each other, if none of them has the whole model."""
 
 from itertools import pairwise
 
@@ -43,7 +43,7 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
     look=Look("ranks", ("kB",), colour="stage", theory=("formula",), title="kB on a rank, without activations"),
 )
 def stages_of_zero(run):
-    """Adam on a deep residual model in float32: a rank's peak of parameters, gradients and moments."""
+    """A rank's peak of parameters, gradients and moments, when Adam trains a deep residual model in float32."""
     for ranks in (2, 4, 8):
         for stage, algorithm in enumerate(("sync_sgd", "zero1", "zero2", "zero3")):
             done = run(
@@ -100,7 +100,7 @@ def share_model_or_data(run):
 
 
 def step_of_groups(run, batch, groups):
-    """Return the run of a step in which this many groups share the whole batch."""
+    """Return the Run of a step in which this many groups share the whole batch."""
     return run(
         algorithm="hybrid",
         learning_rate=0.2,
@@ -143,7 +143,9 @@ def least(rows, quantity, batch):
     ),
 )
 def spread_a_layer(run):
-    """Steps of a network with two layers of 512 units, 128 samples, 60 us for each message; a machine is one core."""
+    """Steps of a network with two layers of 512 units on 128 samples. A message takes 60 us, and a machine is
+    one core.
+    """
     machine = Machine(DEVICES["laptop"].flops, bandwidth=1.17e9, message=6e-5)
     alone = None  # milliseconds of the first row: a single machine
     for machines in (1, 2, 3, 4, 5, 6, 8, 10):
@@ -195,7 +197,8 @@ def best_place(rows, quantity):
     look=Look("ranks", ("kB sent",), colour="split", theory=("formula",), title="kB from each rank in a step"),
 )
 def one_sum_for_two_layers(run):
-    """Two pairs of dense layers, of 1,024 and 256 units, and a last layer of ten; 128 samples, 1 Gb Ethernet.
+    """Two pairs of dense layers, of 1,024 and 256 units, and a last layer of ten units, with 128 samples and 1 Gb
+    Ethernet.
 
     The formulas leave out the ten outputs.
     """
@@ -251,8 +254,8 @@ SAMPLES = 128
     look=Look("tensor", ("ms",), colour="ranks per node", log="x", title="ms of a step"),
 )
 def tensor_inside_the_node(run):
-    """A transformer on 8 ranks with 1 GbE between nodes: T ranks split every matrix, and 8/T replicas split the same 32
-    samples.
+    """A transformer on 8 ranks, with 1 GbE between nodes. T ranks split every matrix, and 8/T replicas split the same
+    32 samples.
     """
     for node in (2, 4, 8):
         for tensor in (1, 2, 4, 8):
@@ -308,10 +311,12 @@ def step_on_nodes(run, node, tensor, batch=4):
     look=Look("ranks", ("step", "memory", "busy"), theory=("1/ranks",), log="xy", title="relative to one rank"),
 )
 def layer_by_layer(run):
-    """A residual model of 32 layers, split over ranks on 10 Gb Ethernet; one mini-batch of 128 images at a time.
+    """A residual model whose 32 layers are split over ranks on 10 Gb Ethernet, with one mini-batch of 128 images at a
+    time.
 
-    `step` and `memory`, that of the fullest rank, are relative to one rank; `busy` is the mean fraction of time that a
-    rank computes. Pipelines improve on this by working on several mini-batches or parts of one at a time.
+    `step` is the duration of a step and `memory` the memory of the fullest rank, both relative to one rank; `busy` is
+    the mean fraction of time that a rank computes. Pipelines improve on this by working on several mini-batches or
+    parts of one at a time.
     """
     one = ()
     for ranks in (1, 2, 4, 8):
@@ -328,7 +333,7 @@ def layer_by_layer(run):
 
 
 def four_steps(run, ranks):
-    """Return the run of four steps on ranks that each hold some of the layers."""
+    """Return the Run of four steps on ranks that each hold some of the layers."""
     return run(
         algorithm="layer_wise",
         learning_rate=0.01,
@@ -342,7 +347,7 @@ def four_steps(run, ranks):
 
 
 def units_in_shares(run, ranks, latency=0.0):
-    """Return the run of four steps on ranks that each have a share of the units of each of 32 layers."""
+    """Return the Run of four steps on ranks that each hold a share of every layer's units. There are 32 layers."""
     return run(
         algorithm="tensor",
         learning_rate=0.01,
@@ -388,10 +393,11 @@ SHAPES = (1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (4, 2),
     look=Look("data x tensor x stages", ("ms",), kind="bar", title="milliseconds of a step"),
 )
 def three_ways(run):
-    """A transformer of eight blocks on two nodes of four ranks, 1 Gb Ethernet between them; 64 samples in a step, in
-    eight micro-batches for each replica with stages. Data x tensor x stages: the number of replicas, of ranks that
-    split each matrix, and of stages; ranks that split a matrix are next to each other. `kB`: what the fullest rank
-    holds.
+    """A transformer of eight blocks on two nodes of four ranks, with 1 Gb Ethernet between the nodes. A step has 64
+    samples, in eight micro-batches for each replica with stages.
+
+    Data x tensor x stages: the number of replicas, of ranks that split each matrix, and of stages; ranks that split a
+    matrix are next to each other. `kB`: what the fullest rank holds.
     """
     losses = []
     for tensor, stages in SHAPES:
@@ -503,7 +509,8 @@ def value_of_shards(rows, quantity, name):
 )
 def what_prefetching_hides(run):
     """Adam trains a residual model of equal layers, sharded over four ranks, each on a node of its own. The table also
-    shows the milliseconds per step if each layer is gathered when it is needed, and if it is gathered one layer ahead.
+    shows the duration of a step in ms, if each layer is gathered when it is needed, and if it is gathered one layer
+    ahead.
     """
     for network in ("1GbE", "10GbE", "EDR"):
         for batch in (4, 16, 64, 256):
@@ -554,9 +561,9 @@ LONG = {
     look=Look("ranks", ("speed-up",), "pieces", log="x", title="times as fast as one rank"),
 )
 def pieces_of_a_sequence(run):
-    """Ranks share sequences of 512 characters, over EDR InfiniBand, in ring attention. `busiest over mean` is the time
-    that the busiest rank spends on attention, as a multiple of the mean, and `MB` is the activations of the fullest
-    rank.
+    """Ring attention on ranks that share sequences of 512 characters, over EDR InfiniBand. `busiest over mean` is the
+    time that the busiest rank spends on attention, as a multiple of the mean, and `MB` is the size of the fullest
+    rank's activations.
     """
     alone = {}
     for ranks in (1, 2, 4, 8):
@@ -646,7 +653,8 @@ def late_mean(done, quantity):
 )
 def popular_experts(run):
     """Eight ranks with an expert each train the text model for 60 steps, with enough capacity that no token is dropped.
-    `busiest expert` is the number of its tokens as a multiple of an equal share, over the second half of the run.
+    `busiest expert` is the number of tokens of the busiest expert in the second half of the run, as a multiple of an
+    equal share.
     """
     for balance in (0, 0.01, 0.1):
         done = run(**MIXTURE, balance=balance, capacity=8)

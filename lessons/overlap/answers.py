@@ -15,8 +15,10 @@ def most(run, sum: int) -> float:
 
 
 def by_layer(run, latency: int, speed: str) -> str:
-    """Return whether a step is "faster", "slower" or the "same" if 18 layers are sent one by one instead of in one
-    message. `latency` is in microseconds.
+    """Return whether sending 18 layers one by one makes a step "faster", "slower" or the "same", compared with one
+    message.
+
+    `latency` is in microseconds.
     """
     where = DEEP | {"latency": 1e-6 * latency, "bandwidth": 1e7 if "ten megabytes" in speed else 1e9}
     ratio = step(run(**BACKWARD, **where)) / step(run(**NONE, **where))
@@ -24,8 +26,9 @@ def by_layer(run, latency: int, speed: str) -> str:
 
 
 def bucket(run, latency: int) -> str:
-    """Return what the fastest of three bucket sizes holds: a "layer", "some" layers or "all". `latency` is in
-    microseconds.
+    """Return which of three bucket sizes is fastest: a "layer", "some" layers or "all".
+
+    `latency` is in microseconds.
     """
     where = DEEP | {"latency": 1e-6 * latency, "bandwidth": 1e9}
     sizes = {"layer": 0, "some": 150_000, "all": WHOLE}
@@ -34,8 +37,10 @@ def bucket(run, latency: int) -> str:
 
 
 def fifo(run, order: str) -> str:
-    """Return how much of the step time overlap with the next forward pass saves in addition to overlap with
-    back-propagation: "nothing", "some" or "half".
+    """Return how much of the step time is saved if all-reduces overlap with the next forward pass, too: "nothing",
+    "some" or "half".
+
+    The comparison is with overlap with back-propagation alone.
     """
     where = DEEP | {"latency": 0.0, "bandwidth": 6e8}
     more = FIFO if order == "as they become ready" else URGENT | {"slice": 1 << 20}
@@ -44,15 +49,17 @@ def fifo(run, order: str) -> str:
 
 
 def largest(run, delay: int) -> float:
-    """Return the largest stable rate with gradients `delay` updates late, as a percentage of that without delay."""
+    """Return the largest stable learning rate with gradients `delay` updates late, as a percentage of the largest
+    without delay.
+    """
     return 100 * largest_rate(delay) / largest_rate(0)
 
 
 def late(run, sum: float, rate: str) -> str:
-    """Return whether training with a delay of one step finishes "sooner", "later" or at the same time ("even"), at the
-    largest rate it tolerates or far below it.
+    """Return whether training with a delay of one step finishes "sooner", "later" or at the same time ("even").
 
-    `sum` is the time of the all-reduce divided by that of computing. On the bowl, half the rate takes twice the steps.
+    The learning rate is the largest that training tolerates, or far below it, as `rate` says. `sum` is the time of the
+    all-reduce divided by that of computing. On the bowl, half the learning rate takes twice the steps.
     """
     steps = 100 / largest(run, 1) if "largest" in rate else 1.0
     before, after = 1 + sum, max(1, sum)

@@ -59,7 +59,7 @@ class BucketCase:
         }  # fmt: skip
 
     def worker(self, buckets: Plan):
-        """Return a program for ranks: the backward pass of each step, overlapped with these all-reduces."""
+        """Return a program for ranks. It overlaps the backward pass of each step with these all-reduces."""
 
         def worker(comm, task, s):
             w = task.start()
@@ -86,7 +86,7 @@ class BucketCase:
         return run(Experiment.of(self.values()), worker_override=self.worker(buckets))
 
     def seconds(self, buckets: Plan) -> float:
-        """Return the seconds of a step with this plan."""
+        """Return the duration of a step with this plan, in s."""
         return self.run(buckets).summary["seconds"] / STEPS
 
     @property
@@ -104,8 +104,8 @@ class BucketCase:
 
 
 def fastest(p: StepCosts) -> Plan:
-    """Return the buckets with which the network is free again soonest. They are found for the last layer, then for the
-    last two, and so on.
+    """Return the buckets with which the network is free again soonest. Buckets are found for the last layer, then for
+    the last two, and so on.
     """
     free, buckets = {p.layers: 0.0}, {p.layers: []}
     for first in reversed(range(p.layers)):
@@ -127,7 +127,7 @@ def draw_cases(dice: random.Random) -> list[BucketCase]:
         return [int(n) for n in some(layers, mean, spread)]
 
     def case(kind: str, sizes: list[int], backward: list[float], latency: float, ratio: float) -> BucketCase:
-        """Return a case in which the bytes take `ratio` times as long as the backward pass."""
+        """Return a case in which sending all bytes takes `ratio` times as long as the backward pass."""
         workers = dice.choice((6, 8))
         bandwidth = share(workers) * 4 * sum(sizes) / (ratio * sum(backward))
         return BucketCase(kind, tuple(sizes), tuple(backward), workers, latency / (workers - 1), bandwidth)
@@ -164,7 +164,7 @@ def draw_cases(dice: random.Random) -> list[BucketCase]:
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     whole, never, *near = POINTS
     cases = draw_cases(random.Random(seed))
     with solution.attempt() as attempt:

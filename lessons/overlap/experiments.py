@@ -26,13 +26,13 @@ DELAY = {"algorithm": "delayed", "learning_rate": 0.1}
 
 
 def step(done):
-    """Return the milliseconds of a step, averaged over the last four."""
+    """Return the duration of a step in ms, averaged over the last four steps."""
     at = done.losses["seconds"][done.losses["rank"] == 0]
     return MS * (at[-1] - at[-5]) / 4
 
 
 def computing(done):
-    """Return the milliseconds per step that a worker spends computing."""
+    """Return how long a worker computes in a step, in ms."""
     busy = done.trace.busy()
     return MS * (busy[0, 0] + busy[0, 1]) / done.summary["steps"]
 
@@ -56,9 +56,11 @@ BANDWIDTHS = 3e7, 1e8, 3e8, 1e9, 1.7e9, 3e9, 1e10
     look=Look("sum/compute", ("gain",), log="x", title="times as fast as without overlap"),
 )
 def back_propagation(run):
-    """How much faster overlap makes a step of 18 layers on 4 workers, against the time of the all-reduce relative to
-    that of computing, on networks without latency. Overlap can hide at most the shorter of two times: that of the
-    all-reduce, or that of back-propagation, which is two thirds of computing.
+    """How much faster overlap makes a step of 18 layers on 4 workers, against the time of the all-reduce divided by
+    that of computing. Networks have no latency.
+
+    Overlap can hide at most the shorter of two times: that of the all-reduce, or that of back-propagation, which is two
+    thirds of computing.
     """
     for bandwidth in BANDWIDTHS:
         where = DEEP | {"latency": 0.0, "bandwidth": bandwidth}
@@ -101,9 +103,11 @@ BUCKET = 131_072  # bytes
     look=Look("latency, us", ("no overlap", "by layer", "in buckets", "at once"), title="milliseconds of a step"),
 )
 def small_layers(run):
-    """Milliseconds of a step against the latency of a message. A ring of 4 pays it six times per all-reduce, and 18
-    layers need 18 all-reduces. They run one after the other, as on one GPU stream; "at once" is layer by layer with
-    concurrent all-reduces, as with a communicator for each layer.
+    """The duration of a step in ms, against the latency of a message. A ring of 4 workers pays the latency six times
+    per all-reduce, and 18 layers need 18 all-reduces.
+
+    The all-reduces run one after the other, as on one GPU stream; "at once" is layer by layer with concurrent
+    all-reduces, as with a communicator for each layer.
     """
     ways = {
         "no overlap": NONE,
@@ -117,7 +121,7 @@ def small_layers(run):
 
 
 def rise(rows, name):
-    """Return the increase from the first row to the last, in milliseconds."""
+    """Return by how many ms a column of `rows` rises from the first row to the last."""
     return rows[-1][name] - rows[0][name]
 
 
@@ -140,8 +144,8 @@ BUCKETS = {"a layer": 0} | BUCKETS | {"everything": WHOLE}
     look=Look("bucket", ("ms",), kind="bar", theory=("no overlap",), title="milliseconds of a step"),
 )
 def bucket_size(run):
-    """Milliseconds of a step against the bytes of a bucket. Small buckets pay many start-up costs. Large ones leave
-    late: the network idles until the first is full, and the workers idle until the last has arrived.
+    """The duration of a step in ms, against the size of a bucket in bytes. Small buckets pay many start-up costs. Large
+    ones leave late: the network idles until the first is full, and the workers idle until the last has arrived.
     """
     where = DEEP | {"latency": 1e-5, "bandwidth": 1e9}
     none = step(run(**NONE, **where))
@@ -156,7 +160,7 @@ def best(rows):
 
 
 def valley(values):
-    """Return whether the values fall and then rise."""
+    """Return whether the values first fall and then rise."""
     low = values.index(min(values))
     return values[: low + 1] == sorted(values[: low + 1], reverse=True) and values[low:] == sorted(values[low:])
 
@@ -183,9 +187,11 @@ def valley(values):
     ),
 )
 def next_forward(run):
-    """Milliseconds of a step where the all-reduce takes longer than computing, by a quarter to a half: 18 equal layers,
-    and convolutions before a dense layer with most of the parameters. The first layer's gradient is ready last and
-    needed first."""
+    """The duration of a step in ms, if the all-reduce takes a quarter to a half longer than computing.
+
+    There are two models: 18 equal layers, and convolutions before a dense layer with most of the parameters. The first
+    layer's gradient is ready last and needed first.
+    """
     equal = DEEP | {"latency": 0.0, "bandwidth": 6e8}, 1 << 20
     heavy = HEAVY_END | {"latency": 0.0, "bandwidth": 4e7}, 1024
     for model, (where, slices) in (("equal layers", equal), ("heavy end", heavy)):
@@ -213,8 +219,9 @@ SLICES = 64, 128, 256, 512, 1024, 2048, 8192
     look=Look("slice", ("ms",), log="x", title="milliseconds of a step"),
 )
 def slice_size(run):
-    """Milliseconds of a step with early layers first, against the numbers in a slice. The dense layer at the end has
-    four thousand. A transfer is not preempted, so an urgent all-reduce waits for the slice before it."""
+    """The duration of a step in ms with early layers first, against the size of a slice in numbers. The dense layer at
+    the end has four thousand. A transfer is not preempted, so an urgent all-reduce waits for the slice before it.
+    """
     where = HEAVY_END | {"latency": 0.0, "bandwidth": 4e7}
     return [{"slice": slices, "ms": step(run(**URGENT | {"slice": slices}, **where))} for slices in SLICES]
 
@@ -245,9 +252,9 @@ def slice_size(run):
     ),
 )
 def delay_gain(run):
-    """Milliseconds of a step against the bandwidth of a network without latency, with a delay of 0, 1 or 2 steps. A
-    gain of 1.7, the largest published, means that the shorter of computing and all-reduce took 0.7 times as long as the
-    longer.
+    """The duration of a step in ms, against the bandwidth of a network without latency, with a delay of 0, 1 or 2
+    steps. A gain of 1.7, the largest published, means that the shorter of computing and all-reduce took 0.7 times as
+    long as the longer.
     """
     for bandwidth in BANDWIDTHS:
         where = DEEP | {"latency": 0.0, "bandwidth": bandwidth}
@@ -277,7 +284,8 @@ def delay_gain(run):
 )
 def largest_step(run):
     """The largest learning rate, times the curvature, at which gradient descent on a bowl still converges, against the
-    delay; found by eight bisections."""
+    delay of the gradients. It is found by eight bisections.
+    """
     for delay in (0, 1, 2, 3):
         low, high = 0.0, 2.56
         for _ in range(8):
@@ -335,8 +343,9 @@ WAYS = "layer by layer", "merged", "next forward", "delay"
     look=Look("GB/s", WAYS, log="x", title="times as fast as without overlap"),
 )
 def every_way(run):
-    """AlexNet, 128 images on each of 8 GPUs at peak speed; a ring at 20 us per message. Most bytes come last in the
-    forward pass and first in the backward pass, so much can be hidden. Closed forms only."""
+    """A step of AlexNet with 128 images on each of 8 GPUs at peak speed, and with a ring at 20 us per message. Most
+    bytes come last in the forward pass and first in the backward pass, so much can be hidden. Closed forms only.
+    """
     forward = [IMAGES * flops / GPU.flops for flops in FORWARD]
     for gigabytes in (0.1, 0.3, 1, 2, 3, 5, 10, 30, 100):
         line = overlap.Cost(2 * (GPUS - 1) * MESSAGE, share(GPUS) / (1e9 * gigabytes))
@@ -384,9 +393,12 @@ HIDDEN = "after backward", "during backward", "early layers first"
     look=Look("tokens", HIDDEN, log="xy", title="times as long as computing alone"),
 )
 def tokens_per_gpu(run):
-    """A data-parallel step on 64 H100s at 400 TFLOP/s, each with its own 400-gigabit InfiniBand port, against the
-    tokens per GPU: 8 billion weights in 32 equal blocks, gradients of two bytes, a ring. All weights belong to dense
-    layers, and attention scores are not counted. Closed forms only; such a model needs sharded states, too.
+    """A data-parallel step on 64 H100s at 400 TFLOP/s, against the number of tokens per GPU. Each GPU has its own
+    400-gigabit InfiniBand port.
+
+    The model has 8 billion weights in 32 equal blocks, gradients have two bytes per number, and the all-reduce is a
+    ring. All weights belong to dense layers, and attention scores are not counted. Closed forms only; such a model
+    needs sharded states, too.
     """
     for tokens in (1024, 2048, 4096, 8192, 16384, 32768, 65536):
         whole, quarter = (transformer(tokens, parameters) for parameters in (TRANSFORMER["parameters"], 0.625e8))
@@ -425,9 +437,10 @@ def transformer(tokens, parameters):
     look=Look("MB/s", ("ms",), "way", theory=("formula",), log="xy", title="milliseconds of a step"),
 )
 def predicted(run):
-    """Milliseconds of a step of 4 workers against the bandwidth of a network without latency; most parameters are in
-    the last layers. The formulas use only what the layer-by-layer run shows: how long its layers and its all-reduces
-    take."""
+    """The duration of a step of 4 workers in ms, against the bandwidth of a network without latency. Most parameters
+    are in the last layers. The formulas use only what the layer-by-layer run shows: how long its layers and its
+    all-reduces take.
+    """
     most, least = 1024, 18_000  # numbers in a slice; bytes in a bucket, which the last two layers fill
     for bandwidth in (1e7, 2e7, 4e7, 8e7):
         where = HEAVY_END | {"latency": 0.0, "bandwidth": bandwidth, "steps": 12}
@@ -454,7 +467,9 @@ def predicted(run):
 
 
 def profile(done):
-    """Return the step costs that a layer-by-layer run shows on rank 0; sizes are the bytes that it sends in a ring."""
+    """Return the costs of a step as a layer-by-layer run shows them on rank 0. Sizes are the bytes that the rank sends
+    in a ring.
+    """
     spans, messages = done.trace.spans, done.trace.messages
     mine = spans["rank"] == 0
     labels = (done.trace.labels[label] for label in spans["label"][mine])
@@ -495,9 +510,12 @@ def profile(done):
     look=Look("layer", ("compute", "sum"), kind="bar", log="y", title="milliseconds of a step"),
 )
 def compute_per_byte(run):
-    """Milliseconds of AlexNet's layers, 128 images on each of many GPUs at peak speed: forward and backward, and
-    sending the gradient over 10 Gb Ethernet. A weight of a convolution is used at every output position, a weight of a
-    dense layer at one. Closed forms only."""
+    """The time of AlexNet's layers in ms: for the forward and backward pass, and for sending the gradient over 10 Gb
+    Ethernet.
+
+    Each of many GPUs runs at peak speed on 128 images. A weight of a convolution is used at every output position, a
+    weight of a dense layer at one. Closed forms only.
+    """
     for (layer, (*_, positions)), parameters, flops in zip(ALEXNET.items(), PARAMETERS, FORWARD, strict=True):
         yield {
             "layer": layer,
@@ -510,7 +528,7 @@ def compute_per_byte(run):
 
 
 def part(rows, quantity, kind):
-    """Return the fraction of a quantity that is in layers of this kind."""
+    """Return the fraction of a quantity that belongs to layers of this kind."""
     return sum(row[quantity] for row in rows if row["layer"].startswith(kind)) / sum(column(rows, quantity))
 
 
@@ -547,9 +565,12 @@ WIDTH, MANY = ALEXNET["fc7"][1], 64
     look=Look("batch of all", ("replicated", "split", "hybrid"), log="xy", title="MB from each worker"),
 )
 def split_or_replicate(run):
-    """MB that each of 64 workers sends in a step for AlexNet's fc7, 4096 x 4096, against the global batch size. A
-    replicated layer sends its gradient, a split one its activations; the hybrid, replicas that are split, sends both.
-    Closed forms only; model_parallel.share_model_or_data measures the same on the simulated cluster."""
+    """The data that each of 64 workers sends in a step for AlexNet's layer fc7, 4096 x 4096, in MB, against the global
+    batch size.
+
+    A replicated layer sends its gradient, a split one its activations; the hybrid, replicas that are split, sends both.
+    Closed forms only; model_parallel.share_model_or_data measures the same on the simulated cluster.
+    """
     for batch in (64, 256, 1024, 4096, 16384, 65536, 262144):
         replicas = traffic.best_replicas(MANY, batch, WIDTH)
         ways = {"replicated": MANY, "split": 1, "hybrid": replicas}

@@ -83,7 +83,7 @@ def _gain(rows, bandwidth):
 
 
 def _lost(rows, delay, rate):
-    """Return the final loss divided by that without delay, at the same rate."""
+    """Return the final loss divided by the final loss without delay, at the same learning rate."""
     late, fresh = (value(rows, "held_out_loss", delay=k, learning_rate=rate) for k in (delay, 0))
     return late / fresh
 

@@ -36,7 +36,7 @@ def answer(request: str) -> list[Any]:
 
 
 def start() -> str:
-    """Import what a first run needs and return a sentence on what computes the runs, which the page shows once."""
+    """Import what a first run needs. Return a sentence on what computes the runs, which the page shows once."""
     sys.modules["torch"] = None  # type: ignore[assignment]  # so that nobody looks for it in every folder
     import numpy
 
@@ -48,7 +48,7 @@ def start() -> str:
 
 
 def run(query: str, changes: dict[str, str] | None = None, recorded: dict[str, float] | None = None) -> list[Any]:
-    """Run the experiment that a link describes, with `changes`: setting -> text.
+    """Run the experiment that a link describes, with some settings changed. `changes` is {setting: its value as text}.
 
     Return what it measured, the frame of its timeline, and that of its loss. If results were `recorded`, the words say
     how far the run's results are from them.
@@ -75,7 +75,8 @@ def run(query: str, changes: dict[str, str] | None = None, recorded: dict[str, f
 
 
 def figure(name: str, changes: dict[str, str], recorded: list[dict[str, Any]]) -> list[Any]:
-    """Compute a figure under the first seed, with `changes` in all its runs: setting -> text.
+    """Compute a figure under the first seed, with some settings changed in all its runs. `changes` is {setting: its
+    value as text}.
 
     Return a sentence on how far its rows are from the recorded ones, and its frame.
     """
@@ -115,8 +116,8 @@ def _apart(rows: list[dict[str, Any]], recorded: list[dict[str, Any]], column: s
 
 
 def predict(chapter: str, question: str, parameters: dict[str, Any]) -> list[Any]:
-    """Compute the answer to a question by the function `question` in the chapter's answers.py, under the first seed,
-    and return it as JSON.
+    """Compute the answer to a question under the first seed, and return it as JSON. The function `question` in the
+    chapter's answers.py computes it.
     """
     from lessons.seeds import Seeded
 
