@@ -185,5 +185,7 @@ def _begins(text: str) -> Callable[[str], bool]:
 
 
 def exists(value: Any) -> bool:
-    """Return True if the run has this setting or figure; for a figure over seeds, if at least one seed has it."""
+    """Return True if the run has this setting or figure. A figure over several seeds counts if at least one seed has
+    it.
+    """
     return value is not None and not (isinstance(value, SeedFigure) and value.n == 0)

@@ -113,7 +113,7 @@ def verdict(rows: Sequence[tuple[str, float, float, float, float]]) -> str:
 
 
 def _scripts(made: Fit) -> list[str]:
-    """Return lines with the fitted constants for scripts of torch.distributed; none if the fit does not cover
+    """Return lines with the fitted constants for scripts of torch.distributed, or none if the fit does not cover
     scripts.
     """
     from cluster.network import parse_network

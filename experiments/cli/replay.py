@@ -51,7 +51,7 @@ def doubts(folder: Path) -> int:
 
 
 def report_replay(name: str, before: Run, again: Run) -> int:
-    """Print whether the replay has the same results and, if not, what differs and why; return the exit code."""
+    """Print whether the replay has the same results and, if not, what differs and why. Return the exit code."""
     from experiments.runs import difference as compared
 
     if not (differs := compared.difference(before, again)):

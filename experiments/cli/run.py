@@ -93,7 +93,7 @@ def run_as_rank(experiment: Experiment, rank: str, runs: str, as_json: bool, tim
 
 
 def queue(experiment: Experiment, job: dict[str, Any], runs: str, timeout: float) -> int:
-    """Print the batch job that runs `experiment`, or submit it and print its number; return the exit code."""
+    """Print the batch job that runs `experiment`, or submit it and print its number. Return the exit code."""
     from experiments.execution.run import check
 
     if experiment.cluster == "threads":
@@ -112,7 +112,7 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
 
 
 def report(run: Run, folder: Path, problem: str, as_json: bool) -> int:
-    """Print the summary of a stored run, why it ended early, and any `problem` of storing it; return the exit code."""
+    """Print the summary of a stored run, why it ended early, and any `problem` of storing it. Return the exit code."""
     with console.unheard(sys.stdout):
         tell(run, folder.resolve(), as_json)
         sys.stdout.flush()

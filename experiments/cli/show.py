@@ -133,7 +133,7 @@ def _ends(run: Run) -> tuple[str, str]:
 
 
 def last_loss(run: Run, name: str) -> str:
-    """Return one of a run's final losses as text; "diverged" if the run diverged."""
+    """Return one of a run's final losses as text, or "diverged" if the run diverged."""
     return DIVERGED if run.status == DIVERGED else number(run.summary[name])
 
 

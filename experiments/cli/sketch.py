@@ -16,7 +16,8 @@ NONE = 0.005  # shares of time below this are not in the legend
 
 
 def sparkline(values: np.ndarray, columns: int) -> str:
-    """Return values, (n,), as a line of at most `columns` characters, each showing the mean of a part of the values.
+    """Return `values`, (n,), as a sparkline of at most `columns` characters. Each character shows the mean of a part of
+    the values.
 
     >>> sparkline(np.array([4.0, 2.0, 1.0, 0.0, np.nan]), 5), sparkline(np.array([]), 5)
     ('█▅▃▁×', '')
@@ -40,7 +41,9 @@ def losses(run: Run, columns: int) -> str:
 
 
 def shares(run: Run, columns: int) -> tuple[list[Part], list[tuple[Part, str]]]:
-    """Return a bar, `columns` wide, of how workers spent their time, and its legend, a (character, text) per part."""
+    """Return (a bar of `columns` characters that shows how workers spent their time, its legend). The legend has a
+    (character, text) pair for each part.
+    """
     share = doing.shares(run)
     ends = np.round(columns * np.cumsum(list(share.values()))).astype(int)
     wide = dict(zip(share, np.diff(ends, prepend=0).tolist(), strict=True))

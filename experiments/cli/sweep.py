@@ -144,6 +144,6 @@ def sweep_command(
 
 
 def queue(experiments: Sequence[Experiment], job: dict[str, Any], runs: str) -> int:
-    """Print the job array that runs the experiments, or submit it and print its number; return the exit code."""
+    """Print the job array that runs the experiments, or submit it and print its number. Return the exit code."""
     text = slurm.array_script(experiments, job, "--runs", os.path.abspath(runs))
     return slurm.queue(text, job, runs, "once it has ended, the same command without --to and --submit shows the table")

@@ -92,7 +92,7 @@ def tune_command(
 
 
 def _searchable(given: dict[str, Any]) -> dict[str, Any]:
-    """Return `given`; raise ValueError if it fixes something that the search varies."""
+    """Return `given`. Raise ValueError if it fixes something that the search varies."""
     if "learning_rate" in given:
         raise ValueError(
             f"tune searches for the learning rate itself, so --learning-rate {given['learning_rate']} has no effect; "

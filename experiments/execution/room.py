@@ -33,7 +33,9 @@ def bytes_needed(experiment: Experiment, workload: Workload) -> int:
 
 
 def available() -> float:
-    """Return how many more bytes this process can use, given its limit and the free memory; inf if neither is known."""
+    """Return how many more bytes this process can use, given its limit and the free memory, or infinity if neither is
+    known.
+    """
     free = float("inf")
     with contextlib.suppress(OSError, ValueError, IndexError):
         facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text("ascii").splitlines())

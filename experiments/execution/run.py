@@ -78,7 +78,7 @@ def run_with_models(
 
 
 def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
-    """Run `experiment` as one of the ranks of a launcher; return the record on rank 0, None elsewhere.
+    """Run `experiment` as one of the ranks of a launcher. Return the record on rank 0, and None on other ranks.
 
     A rank gives up when it has waited `timeout` seconds for another. Raise ClusterError on a rank that rank 0 cannot
     hear, and OSError if the ranks cannot connect.

@@ -63,7 +63,9 @@ def write_rows(outcomes: Sequence[RunOutcome], folders: Sequence[Path], file: Pa
 
 
 def _column(values: list[Any]) -> Any:
-    """Return the values as an Arrow array: numbers or booleans if all known values are such, else text."""
+    """Return the values as an Arrow array: of numbers or booleans if all known values are numbers or booleans, else of
+    text.
+    """
     import pyarrow as pa
 
     known = [value for value in values if value is not None]

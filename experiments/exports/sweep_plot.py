@@ -24,7 +24,7 @@ LEFT, TOP, BOTTOM = 130, 58, 64  # px of margin around a map
 
 
 class Place(NamedTuple):
-    """Runs of a sweep that differ only in their seed: their values on the axes, and their losses."""
+    """The runs of a sweep that differ only in their seed, with their values on the axes and their losses."""
 
     values: tuple[Any, ...]
     loss: SeedFigure

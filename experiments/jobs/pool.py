@@ -104,7 +104,7 @@ class Pool:
         return self.slots + (self.dask.slots if self.dask else 0)
 
     def submit(self, owner: str, work: Experiment | JobSpec) -> str:
-        """Submit `work` for `owner`, unless its result is stored; return the job's id, which is the work's key.
+        """Submit `work` for `owner`, unless its result is stored. Return the job's id, which is the work's key.
 
         The owner's other job, if any, is given up. If the queue is full, a job of the reader with the most jobs makes
         way. Raise ValueError if that is this reader, if nobody has more than one, or if an experiment names files of

@@ -60,7 +60,8 @@ def example(name: str) -> str:
 
 
 def job_spec(source: str, file: str, settings: dict[str, Any]) -> JobSpec:
-    """Return the job that runs the script `source`, from a file called `file`; `settings` are a ScriptExperiment's.
+    """Return the job that runs the script `source`, from a file called `file`, with the `settings` of a
+    ScriptExperiment.
 
     Raise ValueError if there is no script, it is too long, it has the name of a module that torch imports,
     or a setting is invalid.

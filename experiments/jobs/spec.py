@@ -81,7 +81,7 @@ class JobSpec:
         return keep(self.place(root), write)
 
     def keep_json(self, root: Path, file: str, found: Any) -> Path:
-        """Store the result as a single JSON file; return its folder."""
+        """Store the result as a single JSON file, and return its folder."""
         text = json.dumps(found, ensure_ascii=False)
         return self.keep(root, lambda folder: (folder / file).write_text(text, "utf-8"))
 

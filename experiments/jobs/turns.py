@@ -45,7 +45,7 @@ def address(reader: str) -> str:
 
 
 def length(work: Experiment | JobSpec) -> float:
-    """Return the length of a job, in samples to train on; infinite if unknown in advance."""
+    """Return the length of a job, in samples to train on, or infinity if it is unknown in advance."""
     if isinstance(work, JobSpec) or work.steps is None:
         return math.inf
     return float(work.steps * work.workers * work.batch)

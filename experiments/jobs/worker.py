@@ -219,7 +219,7 @@ def attempt(spec: dict[str, Any], report: StatusWriter, stop: threading.Event | 
 
 
 def main() -> int:
-    """Read the spec, apply its limits and do the work; return 1 if nothing could be stored."""
+    """Read the spec, apply its limits and do the work. Return 1 if nothing could be stored, else 0."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C in its terminal
     report = StatusWriter()
     try:

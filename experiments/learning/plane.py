@@ -82,9 +82,10 @@ def _unit(vector: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
 
 
 class Ground(NamedTuple):
-    """The loss on a grid over the plane: `loss` (rows, columns), lowest row first; `box` (left, right, bottom, top)
-    from the centre of the first cell to that of the last; `stretch`, how many times longer an upward unit is than
-    one to the right.
+    """The loss on a grid over the plane.
+
+    `loss` (rows, columns) has the lowest row first. `box` (left, right, bottom, top) reaches from the centre of the
+    first cell to the centre of the last. `stretch` is how many times longer an upward unit is than one to the right.
     """
 
     box: tuple[float, float, float, float]

@@ -34,7 +34,8 @@ SHARE = 0.8  # share of the job's progress that the replay accounts for
 def perform(
     values: dict[str, Any], root: Path, progress: Callable[[float], None], recording: Recording | None = None
 ) -> Path:
-    """Store how the run learned, from its recording if there is one, else from a replay; return the folder.
+    """Store how the run learned, and return the folder. It is found from the run's recording if there is one, else by a
+    replay.
 
     Raise ValueError if the replay does not end with the run's digest.
     """

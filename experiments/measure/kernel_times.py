@@ -42,7 +42,8 @@ TIMES = ("numpy", "cpu", "torch", "gpu", "torch_gpu")
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel at one size: its price (FLOPs, bytes), and the seconds of a call, None where it was not timed.
+    """One kernel at one size: its price (FLOPs, bytes), and the seconds that a call takes, or None where it was not
+    timed.
 
     working_set: bytes of its arrays, or of the cache lines it touches if these are fewer. `bytes` counts a number once
     for each time it is read or written.
@@ -182,7 +183,7 @@ def _row(name: str, call: Any, n: int, torch: Any, gpu: str | None, roofs: Seque
 
 
 def seconds(call: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> float:
-    """Return the best time of a call in several rounds after a warm-up, in s; wait() waits for the device."""
+    """Return the best time of a call in several rounds after a warm-up, in s. `wait` waits for the device."""
 
     def timed(repeat: int) -> float:
         begin = perf_counter()

@@ -83,7 +83,7 @@ class Roof:
         self.streams[size] = max(self.streams.get(size, 0.0), rate)
 
     def peaks(self) -> Peaks:
-        """Measure all sizes again, including the smallest and the largest; return the best rate of each."""
+        """Measure all sizes again, including the smallest and the largest, and return the best rate of each."""
         for size in {SMALLEST, *self.streams, LARGEST}:
             self.look(size)
         return Peaks(self.flops, tuple(sorted(self.streams.items())), self._caches())

@@ -191,7 +191,7 @@ def _launch(threads: dict[int, list[Access]]) -> Launch:
 
 
 def _at(steps: list[Instruction], at: int) -> Instruction | None:
-    """Return a warp's instruction at a moment; None after its last one, unless the warp waits at a barrier."""
+    """Return a warp's instruction at a moment, or None after its last one, unless the warp waits at a barrier."""
     if at < len(steps):
         return steps[at]
     return steps[-1] if steps and steps[-1].does == WAIT else None

@@ -153,7 +153,9 @@ def _rows(run: Run) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _shares(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return |u - v| as a share of the largest finite value so far; infinite where only one is finite."""
+    """Return |u - v| as a share of the largest finite value so far. It is infinite where only one of u and v is
+    finite.
+    """
     finite = np.isfinite(u) & np.isfinite(v)
     scale = np.maximum.accumulate(np.where(finite, np.maximum(abs(u), abs(v)), 0.0))
     apart = np.where(np.isfinite(u) == np.isfinite(v), 0.0, np.inf)

@@ -100,7 +100,7 @@ def trim(root: Path, most: float, since: float = 0.0) -> float:
 
 
 def _remove(folder: Path) -> bool:
-    """Remove a result unless it is kept; return whether it is gone."""
+    """Remove a result unless it is kept. Return True if it is gone."""
     with contextlib.suppress(OSError):
         aside = Path(tempfile.mkdtemp(prefix=sealed.PART, dir=folder.parent)) / folder.name
         folder.rename(aside)

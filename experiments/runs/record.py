@@ -129,7 +129,7 @@ class Run(Holdings):
         return 1 - 2 * loss / (self.target_variance or math.nan)
 
     def measurements(self, quantity: str) -> dict[str, np.ndarray]:
-        """Return the rows of one quantity: rank, step, seconds, value; empty if it was not measured."""
+        """Return the rows of one quantity: rank, step, seconds, value. There are no rows if it was not measured."""
         number = self.quantities.index(quantity) if quantity in self.quantities else -1
         some = self.measures["quantity"] == number
         return {name: column[some] for name, column in self.measures.items() if name != "quantity"}

@@ -64,7 +64,9 @@ def compare_numbers(a: ScriptRun, b: ScriptRun) -> NumberComparison:
 
 
 def _values(run: ScriptRun) -> dict[str, Values]:
-    """Return rank, step and value by name, sorted by rank, since the recorded order of ranks depends on times."""
+    """Return the ranks, steps and values of each loss or logged value, by name. They are sorted by rank, since the
+    recorded order of ranks depends on times.
+    """
     losses = {"rank": run.losses["rank"], "step": run.losses["step"], "value": run.losses["loss"]}
     tables = {BACKWARD: losses} if len(losses["value"]) else {}
     for number, name in enumerate(run.quantities):

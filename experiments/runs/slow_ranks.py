@@ -1,4 +1,4 @@
-"""What the slow ranks of a script's run cost, compared with the same run without them, if that is stored.
+"""How much time the slow ranks of a script's run cost, compared with a stored run of the same script without them.
 
 Estimating it from the waits was tried and rejected. Most of a delay shows up as waiting for the slow rank, so a step
 without it should take the rest; but with FSDP2 on 16 ranks that gave 1.5 ms where the second run gives 1.1 ms.

@@ -84,15 +84,15 @@ def move(folder: Path, root: str | Path) -> Path:
 
 
 def load(path: str | Path) -> Run:
-    """Return the run in an experiment's run folder. Raise ValueError if the folder is not one, is damaged, or has
-    another version.
+    """Return the run in an experiment's run folder. Raise ValueError if the folder is no such folder, is damaged, or
+    has another version.
     """
     _refuse_script(Path(path))
     return _read(Path(path), "run.json", run_files.read)
 
 
 def outcome(path: str | Path) -> RunOutcome:
-    """Return what a table of many runs needs from a run folder. Raise ValueError if the folder is not one, or is
+    """Return what a table of many runs needs from a run folder. Raise ValueError if it is not a run folder, or is
     damaged.
     """
     _refuse_script(Path(path))
@@ -100,8 +100,8 @@ def outcome(path: str | Path) -> RunOutcome:
 
 
 def load_script(path: str | Path) -> ScriptRun:
-    """Return the run in a script's run folder. Raise ValueError if the folder is not one, is damaged, or has another
-    version.
+    """Return the run in a script's run folder. Raise ValueError if the folder is no such folder, is damaged, or has
+    another version.
     """
     if _is_run(Path(path)) and not is_script(path):
         raise ValueError(f"{Path(path).name} is a run of an experiment, not of a script.")
@@ -109,7 +109,9 @@ def load_script(path: str | Path) -> ScriptRun:
 
 
 def load_any(path: str | Path) -> Run | ScriptRun:
-    """Return the run in a run folder. Raise ValueError if the folder is not one, is damaged, or has another version."""
+    """Return the run in a run folder. Raise ValueError if the folder is no such folder, is damaged, or has another
+    version.
+    """
     return load_script(path) if is_script(path) else load(path)
 
 
@@ -215,7 +217,7 @@ def _refuse_script(path: Path) -> None:
 
 
 def _place(run: Run | ScriptRun, part: Path, root: Path) -> Path:
-    """Rename the finished folder to the first free name, unless the same run is already there; return the folder of the
+    """Rename the finished folder to the first free name, unless the same run is already there. Return the folder of the
     run.
     """
     base = name(run.experiment, str(run.environment.get("code", "unknown")))

@@ -159,7 +159,9 @@ def source_version() -> str:
 
 @cache
 def commit() -> str:
-    """Return the git commit that is checked out, or ""; read from files, since git may be missing."""
+    """Return the git commit that is checked out, or "" if it is unknown. It is read from files, since git may not be
+    installed.
+    """
     folder = ROOT / ".git"
     try:
         if folder.is_file():  # a worktree

@@ -81,10 +81,11 @@ def take(files: Sequence[tuple[str, bytes]]) -> Path:
 
 
 def first_run(name: str, label: str = "", regression: bool | None = None, missing: Missing = "refuse") -> FirstRun:
-    """Return a first run on the table of this name. Its batch and, if necessary, its number of workers are small enough
-    for every worker to have a full batch. Without a `label`, one is chosen; without `regression`, the label is
-    estimated as a number unless it looks like a class. Raise ValueError if nothing can be predicted, and Gaps if
-    numbers are missing and `missing` does not say what to do.
+    """Return a first run on the table of this name.
+
+    Its batch and, if necessary, its number of workers are small enough for every worker to have a full batch. Without a
+    `label`, one is chosen; without `regression`, the label is estimated as a number unless it looks like a class. Raise
+    ValueError if nothing can be predicted, and Gaps if numbers are missing and `missing` does not say what to do.
     """
     table = load(name)
     label, because = (label, "") if label else table_samples.choose(table)

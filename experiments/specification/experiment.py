@@ -566,7 +566,9 @@ def own_defaults(algorithm: str | None) -> Mapping[str, Any]:
 
 
 def default_workload(algorithm: str | None) -> str:
-    """Return the workload that the algorithm trains on by default; the general one if there is no such algorithm."""
+    """Return the workload that the algorithm trains on by default, or the general default if there is no such
+    algorithm.
+    """
     return own_defaults(algorithm).get("workload", Experiment.model_fields["workload"].default)
 
 
@@ -581,7 +583,7 @@ def settings_of(algorithm: str, compression: str, workload: str) -> tuple[type[K
 
 
 def coding_settings(compression: str) -> type[Knobs]:
-    """Return a compression's settings class; an empty one for "none"."""
+    """Return a compression's settings class, or an empty one for "none"."""
     return Knobs if compression == "none" else compressions.find(compression).Settings
 
 

@@ -47,22 +47,22 @@ class FaultSetting:
 
 
 class SlowRanks(FaultSetting):
-    """Ranks that compute slower or faster than usual, each with the factor by which its times are multiplied. Text:
-    "2:3,5:1.5".
+    """Ranks that compute slower or faster than usual, each with the factor by which its times are multiplied. An
+    example of the text is "2:3,5:1.5".
     """
 
     name, parse, spell = "slow", staticmethod(parse_slow), staticmethod(spell_slow)
 
 
 class PausedRanks(FaultSetting):
-    """Ranks that pause, each with its pauses (from, to) in s. Text: "1:0.5-0.8"."""
+    """Ranks that pause, each with its pauses (from, to) in s. An example of the text is "1:0.5-0.8"."""
 
     name, parse, spell = "pause", staticmethod(parse_pause), staticmethod(spell_pause)
 
 
 class LostRanks(FaultSetting):
-    """Ranks that are lost, each with the times of its loss and return (in s, inf for never). Text: "3:0.4" or
-    "3:0.4-0.6".
+    """Ranks that are lost, each with the times of its loss and return (in s, inf for never). Examples of the text are
+    "3:0.4" and "3:0.4-0.6".
     """
 
     name, parse, spell = "crash", staticmethod(parse_crash), staticmethod(spell_crash)

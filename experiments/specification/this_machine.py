@@ -47,7 +47,7 @@ class Fit(BaseModel):
 
     @property
     def doubt(self) -> str:
-        """A sentence on why this fit cannot be used and what to do; "" if it can."""
+        """A sentence on why this fit cannot be used and what to do, or "" if it can be used."""
         if self.anyway or (self.starved <= STARVED and self.spread <= SPREAD):
             return ""
         return (

@@ -208,8 +208,8 @@ def plan(profile: Profile, levels: Levels, method: str, own: Sequence[int] = (),
 def communication(
     profile: Profile, plan: Partition, method: str, bandwidth: float, compression: float | None = None
 ) -> list[tuple[float, float]]:
-    """Return, for each stage, (time of the gradient exchange, time of the link to the next stage), in s per mini-batch,
-    as `method` counts them.
+    """Return a pair of times for each stage: for its gradient exchange, and for its link to the next stage. They are in
+    s per mini-batch, counted as `method` does.
     """
     form, seconds = FORM_OF.get(method, "2018"), []
     for n, (first, last, replicas, _) in enumerate(plan.stages):

@@ -1,4 +1,4 @@
-"""Points between bounds: a sweep draws the values of several settings so that their combinations are spread evenly.
+"""Points between bounds: a sweep draws values of several settings so that their combinations are spread evenly.
 
     lockstep sweep easgd --learning-rate 0.01..1 --period 1..32 --points 50
 
@@ -49,7 +49,7 @@ def parse(text: str) -> Span | None:
 
 
 def points(spans: Mapping[str, Span], count: int) -> list[dict[str, Any]]:
-    """Return the first `count` points of the sequence, each with a value for every span; equal points appear only once.
+    """Return the first `count` points of the sequence, each with a value for every span. Equal points appear only once.
 
     Raise ValueError for more spans than BASES.
 

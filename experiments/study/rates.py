@@ -1,4 +1,5 @@
-"""Search for the best learning rate of an experiment; only the rate is varied, over several seeds.
+"""Search for the best learning rate of an experiment. Only the rate is varied, and each rate is tried with several
+seeds.
 
 Rates are 1, 2 and 5 times powers of ten. The search climbs: first in large strides towards the lowest final held-out
 loss, averaged over seeds, then in single ones until both neighbours are worse. A rate at which a run of any seed
@@ -65,8 +66,8 @@ class Search:
         return self.experiment.change(learning_rate=rung(number), seed=seed)
 
     def loss(self, number: int, seeds: Sequence[int] | None = None) -> float:
-        """Return the final held-out loss at this rung, averaged over the seeds; infinite if a run did not finish. Runs
-        that are missing are made first.
+        """Return the final held-out loss at this rung, averaged over the seeds, or infinity if a run did not finish.
+        Missing runs are made first.
         """
         done, seeds = self.losses.setdefault(number, {}), self.seeds if seeds is None else seeds
         for seed in seeds:

@@ -10,7 +10,7 @@ from experiments.study.schedules import Plan, Study, read_own, time_schedule
 
 @dataclass(frozen=True)
 class Unfinished:
-    """An invalid schedule. `study` has the ops that can run, None if there are none; `line` and `word` locate the
+    """An invalid schedule. `study` has the ops that can run, or is None if there are none. `line` and `word` locate the
     mistake.
 
     Lines are numbered from 0; `word` is "" and `line` -1 if the mistake is not a particular word.

@@ -59,7 +59,7 @@ def training(run: Run, axis: str, steps: float | None = None) -> tuple[Line, Lin
 
 
 def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
-    """Return the held-out "loss" or "accuracy" of the reported models; an empty line if there is none."""
+    """Return the held-out "loss" or "accuracy" of the reported models, or an empty line if there is none."""
     tried = run.evaluations
     known = np.isfinite(tried[quantity])
     x = tried_steps(run) if axis == "step" else tried[axis]

@@ -49,7 +49,9 @@ def busy(trace: Trace) -> dict[str, np.ndarray]:
 
 
 def shares(run: Run) -> dict[str, float]:
-    """Return the shares of the workers' time by kind, as in the summary; COMPRESS only if the run compresses."""
+    """Return the shares of the workers' time by kind, as in the summary. COMPRESS is included only if the run
+    compresses.
+    """
     found = {kind: run.summary.get(f"share_{kind}") or 0.0 for kind in KINDS}
     table = {kind: float(seconds[run.experiment.servers :].sum()) for kind, seconds in busy(run.trace).items()}
     if not table.get(COMPRESS):

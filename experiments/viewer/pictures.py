@@ -105,7 +105,7 @@ class Axis:
 
 
 class Arrival(NamedTuple):
-    """The time at which a run reaches the finish, in s; NaN if it does not."""
+    """The time in s at which a run reaches the finish, or NaN if it does not."""
 
     name: str
     colour: str
@@ -113,8 +113,8 @@ class Arrival(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """The finish of a race: the target loss, the arrivals, and the verdict, which is shown from `until` s on. `unit` is
-    the length of one unit of the time axis in seconds.
+    """The finish of a race: the target loss, the arrivals and the verdict. The verdict is shown from `until` s on.
+    `unit` is the length of one unit of the time axis in seconds.
     """
 
     target: float

@@ -30,12 +30,12 @@ def heading(e: Experiment) -> str:
 
 
 def labels_of_one(e: Experiment, picture: str) -> dict:
-    """Return the file name and heading for saving a picture of one run; `picture` is one word for its content."""
+    """Return the file name and heading for saving a picture of one run. `picture` is one word for its content."""
     return {"file": f"{stem(e)}-{picture}", "heading": heading(e)}
 
 
 def labels_of_several(shown: Sequence[Shown], picture: str) -> dict:
-    """Return the file name, heading and legend for a picture of several runs; `picture` also serves as the heading."""
+    """Return the file name, heading and legend for a picture of several runs. `picture` also serves as the heading."""
     first, words = shown[0].run.experiment, capital(picture)
     if len(shown) == 1:
         return labels_of_one(first, picture) | {"heading": f"{words} · {heading(first)}"}

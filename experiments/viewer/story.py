@@ -40,7 +40,9 @@ class Chip(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What a timeline points out: the initial window (s; None: all), flags for events, windows worth visiting."""
+    """What a timeline points out: the initial window (s), or None for the whole run; flags for events; windows worth
+    visiting.
+    """
 
     opening: Window | None = None
     flags: tuple[Flag, ...] = ()
@@ -76,7 +78,9 @@ def story(run: Run, names: list[str]) -> Story:
 
 
 def end_times(run: Run) -> list[float | None]:
-    """Return when each rank of a finished run ended (s), or None for a rank that did nothing or was lost."""
+    """Return the time (s) at which each rank of a finished run ended, or None for a rank that did nothing or was
+    lost.
+    """
     ends = run.trace.ends()
     if run.status != "finished":
         return [None] * len(ends)

@@ -33,7 +33,7 @@ WORDS = {
     "through": "{by}, held up by {whom}",
     "without": "; with {who} as fast as usual, the step would take {without}",
 }
-"""The parts of the sentences: first one for each cause, then the frames around them."""
+"""The parts of the sentences: first one for each cause, then the parts that surround it."""
 HOW = tuple(WORDS)[:8]
 SLOW, AT_WORK, BUSY = range(3)
 FILL = HOW.index("fill")

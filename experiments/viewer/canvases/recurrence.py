@@ -23,8 +23,9 @@ from experiments.viewer.lanes import slowed_lanes
 from tracing import COMMUNICATE, COMPUTE, IDLE, LOST, UPDATE, Trace
 
 WORK, DELAY, SEND, RECEIVE, JOIN, FINISH = range(6)
-"""Operations: the work of a span; a constant time between two others; sending and receiving a message; joining a
-collective, and having its result."""
+"""The kinds of operations: the work of a span; a constant delay between two others; sending and receiving a message;
+joining a collective, and having its result.
+"""
 
 OVERHEAD = "overhead"  # the label of spans in which a processor sends
 RINGS = ("fast", "ring", "stream")  # collectives that the simulated cluster computes as a ring
