@@ -76,7 +76,9 @@ def students(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) 
     found: dict[tuple[str, str], int] = {}
     for one in sittings:
         if (key := (one.student, one.when)) in found:
-            raise ValueError(f"{one.student} has two files of answers {one.when} the course; leave one in the folder.")
+            raise ValueError(
+                f"{one.student} has two answer files from {one.when} the course; keep one of them in the folder."
+            )
         found[key] = sum(right(one, question) for question in questions)
     names = sorted({name for name, _ in found})
     return [Student(name, found.get((name, "before")), found.get((name, "after")), len(questions)) for name in names]

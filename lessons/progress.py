@@ -28,8 +28,8 @@ MEANING = {
     (True, 1): "You were fairly sure, and you were right.",
     (True, 0): "Right, but you were unsure: read why. It comes back tomorrow.",
     (False, 2): "You were sure, but wrong. Such answers teach you most: you will see this question first next time.",
-    (False, 1): "You were fairly sure, but wrong. It comes back.",
-    (False, 0): "You were unsure, and you were right to doubt. It comes back.",
+    (False, 1): "You were fairly sure, but wrong. You will see this question again.",
+    (False, 0): "Wrong, but you were right to be unsure. You will see this question again.",
 }
 """What result and confidence mean together."""
 

@@ -80,7 +80,9 @@ class Sequential:
         return self.layers[-1].outputs  # shape of one sample
 
     def start(self, seed: int) -> np.ndarray:
-        """Return the initial parameters. Each layer has its own generator, so a stage starts like the whole model."""
+        """Return the initial parameters. Each layer has its own generator, so its values are the same in a
+        stage and in the whole model.
+        """
         w = np.empty(self.parameters, self.dtype)
         for index, (layer, parts) in enumerate(zip(self.layers, self.cut(w), strict=True), self.first):
             small = sum(map(math.prod, layer.shapes)) <= SMALL

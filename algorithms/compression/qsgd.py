@@ -23,7 +23,9 @@ from algorithms.parts.segments import Segments
 
 
 class Settings(Knobs):
-    levels: int = knob(7, "s, quantisation levels above zero; 1, 3, 7, ... fill their bits", ge=1, le=127)
+    levels: int = knob(
+        7, "s, quantisation levels above zero; 1, 3, 7, ... (2^k - 1) leave no code unused", ge=1, le=127
+    )
     bucket: int = knob(512, "elements that share one norm", ge=1, le=100_000_000)
     norm: Literal["2", "max"] = knob(
         "max", "norm that a bucket's levels divide: 2 (its 2-norm) or max (its largest element)"

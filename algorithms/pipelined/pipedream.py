@@ -116,7 +116,11 @@ ALGORITHM = stream(
     schedules={"pipedream": schedule},
     equivalences=(
         Equivalence("one stage gives SGD", to="sgd"),
-        Equivalence("one stage has no other version to read", to="sgd", settings={"weights": "vertical"}),
+        Equivalence(
+            "one stage gives SGD with vertical sync, too: there is no other version to read",
+            to="sgd",
+            settings={"weights": "vertical"},
+        ),
         Equivalence(
             "with vertical sync every stage is as late as the first: a delay of S-1, bit for bit",
             to="delayed",

@@ -81,7 +81,9 @@ class EventQueue:
         return [(time, event) for time, _, event in self._heap if isinstance(event, kind)]
 
     def stand_in(self, time: float, serial: int, event: CompiledLoop) -> None:
-        """Schedule `event` in place of an event in its own queue, with that event's time and serial number."""
+        """Schedule a compiled loop on behalf of the next event in its own queue, with that event's time and serial
+        number.
+        """
         heappush(self._heap, (time, serial, event))
 
     def skip(self, now: float, serial: int) -> None:

@@ -55,7 +55,7 @@ class Memory:
 
 
 class SimulatedVector:
-    """The Shared contract for one rank."""
+    """One rank's view of a simulated shared vector; it implements `Shared`."""
 
     def __init__(self, comm, memory: Memory, guard: Guard):
         self._comm, self._memory, self._guard = comm, memory, guard

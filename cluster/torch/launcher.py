@@ -58,8 +58,8 @@ class Launcher:
             sys.modules["__main__"] = main
         if not self._recorded:
             raise ValueError(
-                f"{name} calls mp.spawn or mp.Process somewhere, but has started no ranks; call it when the script"
-                " runs, or remove the call: a script without it runs once per rank."
+                f"{name} contains a call of mp.spawn or mp.Process, but ended without starting any ranks; make sure"
+                " that the script reaches the call, or remove it: a script without one runs once per rank."
             )
         recorded = self._recorded[-1]
         size = len(recorded.outcome.results)

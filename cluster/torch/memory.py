@@ -16,7 +16,7 @@ KINDS = "parameters", "gradients", "optimizer state", "activations"
 
 
 def take_stock(optimizer: torch.optim.Optimizer) -> dict[str, int]:
-    """Return the bytes of each kind that belong to this optimizer."""
+    """Return this rank's bytes of parameters, gradients and optimizer state of `optimizer`, by kind."""
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     state = [x for values in optimizer.state.values() if isinstance(values, dict) for x in values.values()]
     sizes = (parameters, [p.grad for p in parameters], state)

@@ -66,7 +66,7 @@ OF_ARRAYS = {
         "--array",
         type=click.IntRange(1),
         metavar="INT",
-        help="with --to: tasks that share the runs [default: one each]",
+        help="with --to: number of tasks to divide the runs among [default: one task per run]",
     ),
 }
 

@@ -139,7 +139,8 @@ def conclusion(search: Search, best: int) -> str:
     loss, seeds = search.loss(best), len(search.seeds)
     if math.isinf(loss):
         return f"Training diverged at every rate tried; the default is {default:g}."
-    mean = f"with a mean of {show.number(loss)} over {seeds} seeds" if seeds > 1 else f"with {show.number(loss)}"
+    lost = f"with a held-out loss of {show.number(loss)}"
+    mean = f"{lost}, the mean of {seeds} seeds" if seeds > 1 else lost
     rest = " The first seed narrows the search; the others run only near the best rate." if seeds > 1 else ""
     return f"The best rate is {rung(best):g}, {mean}; the default is {default:g}.{rest}"
 

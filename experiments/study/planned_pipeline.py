@@ -10,7 +10,7 @@ from theory.planner.step_time import StepPrices
 
 
 class PipelineSketch(NamedTuple):
-    """A planned pipeline with at most two micro-batches per rank. Its unit of time is a stage's forward pass."""
+    """A sketch of a planned pipeline: at most two micro-batches per rank, in units of a stage's forward pass."""
 
     schedule: str
     ranks: int

@@ -26,7 +26,7 @@ def reference(y, x, window):
 
 
 def largest(x, n, c, i, j, window):
-    """Return the largest number of window (i, j) of x[n, c]."""
+    """Return the largest value in window (i, j) of x[n, c]."""
     found = x[n, c, i * window, j * window]
     for u in range(window):
         for v in range(window):

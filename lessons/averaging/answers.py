@@ -1,4 +1,4 @@
-"""Answers to the quiz on averaging, computed by the simulator."""
+"""Answers to the quiz on averaging, computed by the simulator or in closed form."""
 
 from lessons.averaging.experiments import keeping_up, meetings, momentum, once, springs, unlike, waiting
 from lessons.figure import column, value

@@ -264,7 +264,7 @@ def tokens_that_hide(run):
     look=Look("ranks", ("speed-up",), "method", theory=("ranks",), log="xy", title="times as fast as one rank"),
 )
 def same_batch(run):
-    """2,048 tokens in a step, divided among the ranks, each of which has a link of its own of 1 GB/s.
+    """2,048 tokens per step, divided among the ranks; each rank has its own link of 1 GB/s.
 
     Fully sharded ranks gather one layer ahead. Replicas hide their sums behind the backward pass. ZeRO-1 hides nothing.
     `kB`: weights, gradients and moments of a rank.
@@ -359,8 +359,8 @@ KEEP = {"an eighth": 1, "a quarter": 2, "a half": 4, "all": 8}  # of a layer, fr
         "keeping all of each layer sends two thirds of the bytes of keeping only a rank's own piece": lambda rows: all(
             abs(ratio(rows, "MB", cluster=cluster, keep=("all", "an eighth")) - 2 / 3) < 1e-3 for cluster in CLUSTERS
         ),
-        "keeping all of each layer about doubles what a rank holds if it keeps only its own piece": lambda rows: all(
-            1.8 < ratio(rows, "kB", cluster=cluster, keep=("all", "an eighth")) < 2.2 for cluster in CLUSTERS
+        "a rank that keeps all of each layer holds about twice as much as one that keeps only its piece": lambda rows: (
+            all(1.8 < ratio(rows, "kB", cluster=cluster, keep=("all", "an eighth")) < 2.2 for cluster in CLUSTERS)
         ),
     },
     look=Look("keep", ("ms",), "cluster", kind="bar", title="milliseconds of a step"),

@@ -34,7 +34,7 @@ def deeper(run, stages: int, rates: str) -> str:
 
 
 def edge(run, stages: int) -> float:
-    """Return the largest rate for a fresh gradient, as a multiple of that for the late gradient of the first stage."""
+    """Return the largest stable learning rate for a fresh gradient, divided by that for the first stage's late one."""
     return largest_rate(0) / largest_rate(2 * (stages - 1))
 
 

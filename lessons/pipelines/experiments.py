@@ -32,7 +32,7 @@ def speed(done):
 
 
 @figure(
-    "What do more machines gain if the model is cut?",
+    "What is gained by more machines if the model is split across them?",
     source="Huang et al., 2019, figure 2b; Harlap et al., 2018, figure 3",
     claims={
         "eight machines train no faster than one": lambda rows: all(0.95 < row["speed"] < 1.05 for row in rows),

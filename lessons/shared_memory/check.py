@@ -54,7 +54,7 @@ def check(solution, seed):
     told = f"{lost:.1f} % of the writes overwrote another thread's; at most {TARGETS['lost']} % is allowed"
     yield kept, counts and lost <= TARGETS["lost"], told
     share = seen.written / max(1, seen.touched)
-    told = f"{share:.2f} times the coordinates of all samples; at most {TARGETS['written']} is allowed"
+    told = f"{share:.2f} weights written per nonzero coordinate of a sample; at most {TARGETS['written']} is allowed"
     yield frugal, counts and share <= TARGETS["written"], told
     told = f"the objective differs from one thread's by {above:+.3f}; at most +{TARGETS['objective']} is allowed"
     if above > USEFUL:

@@ -1,4 +1,4 @@
-"""The time of a training step on one GPU, by its parts.
+"""The time of a training step on the slowest GPU, by its parts.
 
 A product of an (M x Q) and a (Q x N) matrix takes
 

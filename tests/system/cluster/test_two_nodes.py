@@ -164,7 +164,7 @@ def test_a_node_that_is_lost_ends_the_run_on_the_other_with_a_sentence(nodes, tm
     told = [rank.communicate()[0] for rank in ranks]
     assert all(rank.returncode for rank in ranks)
     if not (fault == "kill" and lost == "a"):
-        assert "rank 1 was lost" in told[0] and "timeout" not in told[0], told[0]
+        assert "worker 1 was lost" in told[0] and "timeout" not in told[0], told[0]
         (folder,) = store.recent(tmp_path)
         assert store.load(folder).status == "failed" and len(store.load(folder).losses) > 1
     if not (fault == "kill" and lost == "b"):

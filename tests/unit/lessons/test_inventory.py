@@ -119,7 +119,7 @@ def test_misconceptions_are_counted_over_questions_before_and_after():
 
 
 def test_a_student_with_two_files_of_one_kind_is_told():
-    with pytest.raises(ValueError, match="Ada has two files of answers before"):
+    with pytest.raises(ValueError, match="Ada has two answer files from before"):
         inventory_report.students([CLASS[0], CLASS[0]], THREE)
 
 

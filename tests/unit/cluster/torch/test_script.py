@@ -120,7 +120,7 @@ def test_a_file_that_is_no_script_is_named(script, tmp_path):
         (tmp_path / "binary.py", "binary.py is not a text file"),
         (
             script("import torch.multiprocessing as mp\ndef main():\n    mp.spawn(print)\n", "idle.py"),
-            "started no ranks",
+            "ended without starting any ranks",
         ),
     ):
         with pytest.raises(ValueError, match=quote(words)):
