@@ -7,7 +7,7 @@ from workloads.mixed_precision import ShortWeights
 
 
 def loss_scale(experiment: Experiment) -> LossScale | None:
-    """Return a rank's loss scale at the start of a run, or None except with fp16."""
+    """Return a rank's loss scale at the start of a run, or None if the precision is not fp16."""
     if experiment.precision != "fp16":
         return None
     return LossScale(experiment.loss_scale, experiment.scale_window)

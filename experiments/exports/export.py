@@ -111,7 +111,7 @@ def chrome_trace(trace: Trace, servers: int | None = 0, known: Causes | None = N
 
 
 def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> Learning | None:
-    """Return how a run learned, or None without `root` or if this cannot be found out.
+    """Return how a run learned. Return None without `root`, or if it cannot be found out.
 
     It is read from the record in `root`. If there is none, and the run took at most `patience` s, the run is replayed
     and the record stored.

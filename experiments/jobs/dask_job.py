@@ -113,7 +113,7 @@ def pack(folder: str) -> bytes:
 
 
 def _refusal(spec: dict[str, Any], earlier: int, address: str) -> str:
-    """Return why this process must not do the job, or ""."""
+    """Return a sentence on why this process must not do the job, or "" if it may."""
     if earlier >= ATTEMPTS:
         return (
             f"{earlier} Dask workers ended while they ran it, most likely because they had too little memory; use a "

@@ -222,7 +222,7 @@ EXAMPLE = own_module.EXAMPLE
 
 
 def modules_folder() -> Path | None:
-    """Return where readers' own networks are stored, or None on a machine that accepts none."""
+    """Return the folder in which readers' own networks are stored, or None on a machine that accepts none."""
     return own_module.folder()
 
 

@@ -76,7 +76,7 @@ class StatusWriter:
         self.out.flush()
 
     def progress(self, progress: Any) -> None:
-        """Write one line with an experiments.runs.progress.Progress."""
+        """Write one line that reports the progress of a run, an experiments.runs.progress.Progress."""
         self(
             "progress",
             fraction=progress.fraction,
@@ -88,7 +88,7 @@ class StatusWriter:
         )
 
     def part(self, fraction: float, phase: str = "") -> None:
-        """Write one line with another job's progress."""
+        """Write one line that reports the progress of a job that is not a run."""
         self("progress", fraction=fraction, seconds=0.0, curve={}, tried={}, phase=phase)
 
 

@@ -124,7 +124,7 @@ class Axes:
     """A converter from a time of the run to steps, samples and bytes."""
 
     def __init__(self, losses: dict[str, np.ndarray], messages: dict[str, np.ndarray]):
-        """`losses` are sorted by their column seconds, `messages` by their column sent."""
+        """`losses` must be sorted by their column `seconds`, and `messages` by their column `sent`."""
         self.seconds, self.sent = losses["seconds"], messages["sent"]
         self.ranks = max(1, len(np.unique(losses["rank"])))
         per_rank = np.lexsort([losses["samples"], losses["rank"]])

@@ -52,7 +52,7 @@ FIGURES = {
     "share_wait": RunFigure("workers waited", "share", "Share of the workers' time spent waiting for others."),
     "wall_seconds": RunFigure("wall time", "s", "On the clock of the machine that ran it."),
 }
-"""The figures, by name in the summary."""
+"""The figures of a run's summary, by name."""
 
 
 def choose_figures(names: Sequence[str], experiment: Experiment) -> list[str]:

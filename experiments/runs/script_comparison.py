@@ -44,7 +44,7 @@ class NumberComparison:
 
 
 def compare_numbers(a: ScriptRun, b: ScriptRun) -> NumberComparison:
-    """Return a comparison of the numbers that two runs computed."""
+    """Compare the numbers that two runs computed."""
     one, other = _values(a), _values(b)
     compared, longer, missing, found = 0, False, [], []
     for name in dict.fromkeys([*one, *other]):

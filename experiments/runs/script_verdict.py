@@ -96,7 +96,7 @@ DOES = {
     "wait": "wait for",
     "idle": "are idle for",
 }
-"""What ranks do, by kind of span."""
+"""A phrase for what ranks do, by kind of span."""
 
 
 def _waits(a: ScriptRun, b: ScriptRun) -> Iterator[str]:

@@ -71,7 +71,7 @@ def seal(part: Path) -> None:
 
 
 def settle(part: Path, place: Path) -> None:
-    """Give a sealed folder its name. Raise OSError, from `Path.rename`, if the name is taken."""
+    """Rename a sealed folder to its final name. Raise OSError, from `Path.rename`, if that name is taken."""
     part.rename(place)
     _sync_folder(place.parent)
 

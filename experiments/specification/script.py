@@ -36,7 +36,7 @@ RANGES = {
     "eager": (0, 10**15),
     "steps": (1, 10**12),
 }
-"""The least and the largest value of each number."""
+"""The least and the largest value of each numeric setting."""
 
 
 def check_name(file: str) -> None:
