@@ -1,4 +1,4 @@
-"""Answers to the quiz on choosing: closed forms, counted profiles, and runs to a loss."""
+"""Answers to the quiz on choosing, from closed forms, counted profiles, and training runs to a target loss."""
 
 from dataclasses import replace
 
@@ -15,15 +15,17 @@ NAMED = {"10-gigabit Ethernet": "10GbE", "25-gigabit Ethernet": "25GbE", "100-gi
 
 
 def per_weight(run, side: int) -> int:
-    """Return how many times as often a convolution with an output of `side` by `side` uses a weight as a dense layer
-    does.
+    """Return how often a convolution uses each of its weights for an image. A dense layer uses each weight once.
+
+    The output of the convolution has `side` by `side` positions.
     """
     return side * side
 
 
 def fastest(run, what: str) -> str:
-    """Return which strategy processes the most samples per second in the case that `what` describes, of those that fit
-    into memory. Local SGD is left out if `what` says "every step".
+    """Return the strategy that processes the most samples per second, of those that fit into memory.
+
+    `what` describes the model and the network. Local SGD is left out if `what` contains "every step".
     """
     network = NAMED[what.partition("over ")[2].partition(",")[0]]
     case = Case("VGG-16", "V100", network, batch=32) if "VGG" in what else Case("GPT-2 XL", "V100", network, batch=1)
@@ -32,15 +34,18 @@ def fastest(run, what: str) -> str:
 
 
 def cut(run, network: str, precision: str) -> str:
-    """Return PipeDream's plan for VGG-16 on eight machines, as the replicas of each stage: "7-1" or "8"."""
+    """Return the number of replicas of each stage in PipeDream's plan for VGG-16 on eight machines, such as "7-1" or
+    "8".
+    """
     return value(
         where_to_cut.rows(run), "plan", model="VGG-16", network=NAMED[network], precision=precision.split(",")[0]
     )
 
 
 def faster(run, strategy: str) -> str:
-    """Return by about what factor tensor cores increase the samples per second of VGG-16: "eight", "most" of eight, or
-    "two".
+    """Return by about what factor tensor cores increase the samples per second of VGG-16.
+
+    The answer is "eight", "most" for most of eight, or "two".
     """
     case = "VGG-16, V100, EDR" if "InfiniBand" in strategy else "VGG-16, V100, 10GbE"
     name = "local SGD" if "average" in strategy else "overlapped"
@@ -49,36 +54,41 @@ def faster(run, strategy: str) -> str:
 
 
 def states(run, ranks: int, stage: int) -> float:
-    """Return the gigabytes of weights, gradients and optimizer state that a rank holds for the largest GPT-2 under this
-    stage of ZeRO.
+    """Return the memory of weights, gradients and optimizer state on each of `ranks` ranks, in GB.
+
+    The ranks train the largest GPT-2 with this stage of ZeRO.
     """
     parameters = sum(layer.parameters for layer in published_models.gpt2_xl())
     return zero_memory.nbytes(parameters, ranks, stage, zero_memory.RECIPES["float32 Adam"]) / 1e9
 
 
 def samples(run, method: str) -> float:
-    """Return how many times as many samples eight workers need as one machine until the target loss is reached."""
+    """Return the number of samples that eight workers need to reach the target loss, as a multiple of the number that
+    one machine needs.
+    """
     name = "local SGD, 16" if "16" in method else "doubling"
     return on_average(run, name, network="ideal")[1] / on_average(run, "one machine", network="ideal")[1]
 
 
 def first(run, latency: int) -> str:
-    """Return the strategy that reaches the target loss first; "every" if it exchanges something in every step."""
+    """Return the strategy that reaches the target loss first, or "every" if that strategy exchanges something in every
+    step.
+    """
     name = min(TRIED, key=lambda name: on_average(run, name, latency=latency / US)[0])
     return "every" if name in ("doubling", "server") else name
 
 
 def crossing(run, compute: str) -> float:
-    """Return the latency, in microseconds, at which 48 steps with an all-reduce each take as long as 80 steps with five
-    all-reduces.
+    """Return the latency at which two runs take equally long, in microseconds. One takes 48 steps with an all-reduce
+    each, the other 80 steps with only five all-reduces.
     """
     t, sums, alone, period = float(compute) / 1000, 48, 80, 16
     return US * (alone - sums) * t / (3 * (sums - alone / period))
 
 
 def upgrade(run, bought: str) -> str:
-    """Return the strategy that speeds up most on VGG-16 over 10-gigabit Ethernet if the GPU or the network becomes
-    twice as fast.
+    """Return the strategy that gains most if the GPU or the network becomes twice as fast. It trains VGG-16 over
+    10-gigabit Ethernet.
     """
     now = Case("VGG-16", "V100", "10GbE", batch=32)
     then = replace(now, **({"speed": 2} if "compute" in bought else {"bandwidth": 2}))
@@ -87,5 +97,7 @@ def upgrade(run, bought: str) -> str:
 
 
 def bubble(run, chunks: int) -> float:
-    """Return the speed-up of eight equal stages over one machine, with this many micro-batches."""
+    """Return the speed-up of a pipeline of eight equal stages over one machine. `chunks` is the number of
+    micro-batches.
+    """
     return 8 * chunks / (chunks + 7)

@@ -48,7 +48,7 @@ class Case:
 
     @property
     def itemsize(self) -> int:
-        """The bytes per number, in passes and messages."""
+        """The size of a number in bytes, both in computation and in messages."""
         return ITEMSIZE[self.precision]
 
     @property
@@ -57,22 +57,22 @@ class Case:
 
     @property
     def alpha(self) -> float:
-        """The seconds that a message takes, however short."""
+        """The latency of a message, in seconds."""
         return self.latency * self.links.between.alpha
 
     @property
     def beta(self) -> float:
-        """The seconds that each byte of a message adds."""
+        """The time that each byte adds to a message, in seconds."""
         return 1 / (self.bandwidth * self.links.between.bandwidth)
 
     @property
     def samples(self) -> int:
-        """The samples in a step, over all ranks."""
+        """The number of samples in a step, over all ranks."""
         return self.ranks * self.batch
 
     @property
     def compute(self) -> float:
-        """t: seconds that a rank takes to compute the gradient of its batch."""
+        """The time that a rank takes to compute the gradient of its batch, in seconds: the t of the formulas."""
         return self.seconds(self.layers)
 
     @property
@@ -82,18 +82,20 @@ class Case:
 
     @property
     def nbytes(self) -> int:
-        """n: bytes of the weights, or of a gradient."""
+        """The size of the weights, or of a gradient, in bytes: the n of the formulas."""
         return self.itemsize * self.parameters
 
     @property
     def recipe(self) -> zero_memory.Recipe:
-        """The bytes per parameter of weights, gradients and optimizer state."""
+        """The number of bytes that weights, gradients and optimizer state take for each parameter."""
         rule = "Adam" if self.model.startswith("GPT") else "momentum"
         return zero_memory.RECIPES[f"{self.precision} {rule}"]
 
     @cached_property
     def stages(self) -> list[list[LayerShape]]:
-        """The layers, cut into one stage per rank so that the stages' times are as equal as possible."""
+        """The layers of each pipeline stage. There is one stage per rank, and the layers are divided so that the
+        slowest stage is as fast as possible.
+        """
         cut, first = [], 0
         for count in balance.by_slowest([layer.macs for layer in self.layers], self.ranks):
             cut.append(self.layers[first : first + count])
@@ -105,12 +107,14 @@ class Case:
         return self.batch * sum(layer.flops for layer in layers) / self.flops
 
     def ring(self, nbytes: float) -> float:
-        """Return the seconds of an all-reduce of `nbytes` bytes around a ring."""
+        """Return the time of a ring all-reduce of `nbytes` bytes, in s."""
         return collective_costs.ring(self.ranks, nbytes, self.alpha, self.beta)
 
     def overlap(self) -> overlap.StepCosts:
-        """Return the costs of a step: the time of each layer's passes, the size of its gradient, and the cost of a ring
-        all-reduce. All-reduces run one after the other.
+        """Return the costs of a step, from which overlap can be computed.
+
+        They are the time of each layer's passes, the size of its gradient, and the cost of a ring all-reduce.
+        All-reduces run one after the other.
         """
         times = [self.seconds([layer]) for layer in self.layers]
         line = overlap.Cost(2 * (self.ranks - 1) * self.alpha, collective_costs.share(self.ranks) * self.beta)

@@ -1,4 +1,7 @@
-"""Judge the choices of this chapter's exercise: train with them, and with all other strategies that were allowed."""
+"""Judge the choices of this chapter's exercise by training with them.
+
+They are compared with all other strategies that were allowed.
+"""
 
 import math
 import random
@@ -40,7 +43,9 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class HiddenCase:
-    """A model and a cluster on which the solution's choice is tested; `kind` says which mark the case counts for."""
+    """A model and a cluster on which the solution's choice is tested. `kind` names the group of cases that share a
+    mark.
+    """
 
     kind: str
     hidden: str
@@ -74,7 +79,7 @@ class HiddenCase:
         return model, cluster
 
     def train(self, name: str) -> Trained:
-        """Return the cost of training with a strategy on this cluster."""
+        """Train with a strategy on this cluster and return the cost."""
         return train_strategy(name, self.hidden, self.speed, self.latency, self.bandwidth)
 
     def is_within_limits(self, one: Trained) -> bool:
@@ -83,7 +88,9 @@ class HiddenCase:
 
 
 def draw_cases(dice: random.Random) -> list[HiddenCase]:
-    """Return eight cases. Their numbers are random, but what decides each case is fixed."""
+    """Return eight cases. Their numbers are random, but each case is decided by the same thing in every draw, such as
+    memory or latency.
+    """
     some = dice.uniform
     return [
         HiddenCase("fast", "64", some(0.9, 1.1), some(2e-6, 6e-6), 1e10, splits=False),
@@ -98,7 +105,7 @@ def draw_cases(dice: random.Random) -> list[HiddenCase]:
 
 
 def shuffle_cases(dice: random.Random) -> list[HiddenCase]:
-    """Return the eight cases and MORE drawn cases in random order, so that no fixed list of answers fits."""
+    """Return the eight cases and MORE additional ones in random order, so that no fixed list of answers fits."""
     cases = [*draw_cases(dice), *dice.sample(draw_cases(dice), MORE)]
     dice.shuffle(cases)
     return cases
@@ -106,8 +113,8 @@ def shuffle_cases(dice: random.Random) -> list[HiddenCase]:
 
 @cache
 def train_strategy(name: str, hidden: str, speed: float, latency: float = 0.0, bandwidth: float = 1e13) -> Trained:
-    """Train with a strategy and return its cost until the target loss is reached. By default the network takes
-    no time.
+    """Train with a strategy until the target loss is reached, and return the cost. By default the network takes no
+    time.
     """
     where = {"hidden": hidden, "device": f"{speed * 1e9:.6g}:1e15:0", "latency": latency, "bandwidth": bandwidth}
     done = run(Experiment.of({**DIGITS, **MENU[name], **where, "learning_rate": BEST[name], "seed": SEED}))
@@ -156,8 +163,9 @@ def check(solution, seed):
 
 
 def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: float) -> str:
-    """Return the solution's strategy for this case, with other `limits` and memory `needs` if given. Raise
-    SolutionError if it is not one of those offered.
+    """Return the solution's strategy for this case. Raise SolutionError if it is not one of those offered.
+
+    `limits` replace entries of the cluster, such as its budget, and `needs` replaces entries of the strategies' memory.
     """
     model, cluster = case.arguments()
     name = attempt.call("choose", model | {"memory": model["memory"] | (needs or {})}, cluster | limits)
@@ -169,10 +177,11 @@ def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: floa
 
 
 def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
-    """Return a message if the solution keeps to its favourite when that is the only strategy that does not fit;
-    else "".
+    """Return a message if the solution keeps to its `favourite` although it no longer fits into memory, and ""
+    otherwise.
 
-    So a name that happens to fit every case, such as "tensor", does not earn the mark for memory.
+    The favourite is the only strategy that does not fit. So a name that happens to fit every case, such as "tensor",
+    does not earn the mark for memory.
     """
     most = max(case.arguments()[0]["memory"].values())
     name = _choice(attempt, case, {favourite: 2 * most}, memory=1.5 * most, budget=AMPLE)
@@ -180,8 +189,10 @@ def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
 
 
 def _too_much(attempt, case: HiddenCase, favourite: str) -> str | None:
-    """Give the solution a budget of half the bytes that its `favourite`, its choice without limits, sends. Return a
-    message if its new choice exceeds the budget, "" if not, and None if the favourite sends nothing.
+    """Halve the budget of bytes, and return a message if the solution's new choice exceeds it.
+
+    The budget is half of what its `favourite` sends, i.e. its choice without limits. Return "" if the new choice stays
+    within the budget, and None if the favourite sends nothing.
     """
     budget = case.train(favourite).sent / 2
     if not budget:
@@ -196,7 +207,7 @@ def _exceeded(name: str, sent: float, budget: float) -> str:
 
 
 def _against_the_oracle(case: HiddenCase, name: str, one: Trained) -> float:
-    """Return the oracle's time divided by this strategy's; 0 if the strategy was not allowed."""
+    """Return the oracle's time divided by the time of this strategy, or 0 if the strategy was not allowed."""
     if not case.is_within_limits(one):
         return 0.0
     others = (case.train(other) for other in case.strategies)

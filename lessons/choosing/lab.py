@@ -1,4 +1,4 @@
-"""Assignments of the lab on choosing a strategy."""
+"""The assignments of the lab on choosing a strategy."""
 
 from lessons.figure import ratio, value
 from lessons.instructor.assignment import Assignment

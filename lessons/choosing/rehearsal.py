@@ -1,4 +1,4 @@
-"""Rehearse the eight strategies on the simulated cluster: messages are simulated one by one, but nothing is trained.
+"""Rehearse the eight strategies on the simulated cluster: every message is simulated, but nothing is trained.
 
 A rank computes by advancing its clock. Vectors are shortened and the network slowed by the same factor, which saves
 work but changes no time. Sums run one after another, as on one stream of a GPU.
@@ -24,18 +24,18 @@ FLOPS = 1e15  # FLOP/s, at which additions take no time
 
 
 def rehearse(c: Case, strategy: str) -> float:
-    """Simulate a strategy's messages and return the time of a step, in s."""
+    """Simulate the messages of a strategy and return the time of a step, in s."""
     return max(play(c, strategy).results) / STEPS.get(strategy, 1)
 
 
 def bytes_to_send(c: Case, strategy: str) -> float:
-    """Simulate a strategy without a server and return the bytes that the busiest rank sends in a step."""
+    """Simulate a strategy without a server, and return the number of bytes that the busiest rank sends in a step."""
     return c.shrink * float(play(c, strategy).trace().traffic().sum(axis=1).max()) / STEPS.get(strategy, 1)
 
 
 def play(c: Case, strategy: str) -> Outcome:
-    """Run a strategy's program on the simulated cluster and return its Outcome. A rank's result is its time without
-    warm-up rounds, in s.
+    """Run a strategy's program on the simulated cluster and return its Outcome. The result of a rank is the time it
+    takes, in s, not counting warm-up rounds.
     """
     program = PROGRAMS[strategy]
     ranks = {"one machine": 1, "server": c.ranks + 1}.get(strategy, c.ranks)
@@ -60,7 +60,7 @@ def spend(seconds: float) -> None:
 
 
 def vector(c: Case, nbytes: float) -> np.ndarray:
-    """Return an array in place of `nbytes` bytes; it is shorter by the factor `c.shrink`."""
+    """Return an array that stands for a vector of `nbytes` bytes. It is shorter by the factor `c.shrink`."""
     return np.zeros(max(1, round(nbytes / FLOAT32 / c.shrink)), np.float32)
 
 

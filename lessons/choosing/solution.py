@@ -1,5 +1,6 @@
-"""A solution to the exercise on choosing: of the strategies within the limits, the one with the smallest product of
-steps and seconds per step.
+"""A solution to the exercise on choosing.
+
+It chooses the strategy within the limits with the smallest product of steps and seconds per step.
 """
 
 WORKERS, ROUNDS = 8, 3  # rounds of recursive doubling
@@ -12,13 +13,13 @@ def choose(model, cluster):
 
 
 def fits(name, model, cluster):
-    """Return whether a strategy stays within memory and budget."""
+    """Return whether a strategy stays within the limits of memory and budget."""
     sent = model["steps"][name] * traffic(name, model)
     return model["memory"][name] <= cluster["memory"] and sent <= cluster["budget"]
 
 
 def talk(name, model, cluster):
-    """Return the seconds by which communication lengthens a step."""
+    """Return the time that communication adds to a step, in seconds."""
     n, alpha, beta = model["gradient"], cluster["latency"], 1 / cluster["bandwidth"]
     doubling = ROUNDS * (alpha + n * beta)
     if name == "server":  # its port carries the workers' gradients in turn, while they compute
@@ -35,7 +36,7 @@ def talk(name, model, cluster):
 
 
 def traffic(name, model):
-    """Return the bytes that all workers together send in a step."""
+    """Return the number of bytes that all workers together send in a step."""
     n = model["gradient"]
     doubling = WORKERS * ROUNDS * n
     return {

@@ -1,4 +1,4 @@
-"""Eight strategies in closed form: seconds per step and bytes per rank, for a published model on N equal ranks.
+"""The time and the memory of eight strategies in closed form, for a published model on N equal ranks.
 
 Here b is the samples per rank and step, t the seconds to compute them, n the bytes of weights, alpha and beta the
 network's seconds per message and per byte, and ring(n) the seconds of an all-reduce. A step processes N b samples with
@@ -27,7 +27,7 @@ MEMORY = {"V100": 16e9, "H100": 80e9}  # bytes, from NVIDIA's data sheets; there
 
 
 def one_machine(c: Case) -> float:
-    """Return the time in which one machine processes a step's samples, in s."""
+    """Return the time in which one machine processes the samples of a step, in s."""
     return c.ranks * c.compute
 
 
@@ -43,12 +43,14 @@ def overlapped_all_reduce(c: Case) -> float:
 
 
 def server(c: Case) -> float:
-    """Return the time of a step with a parameter server, i.e. until it has a gradient from every worker, in s."""
+    """Return the time of a step with a parameter server, in s. A step lasts until the server has a gradient from every
+    worker.
+    """
     return max(c.compute + 2 * (c.alpha + c.nbytes * c.beta), c.ranks * c.nbytes * c.beta)
 
 
 def local_sgd(c: Case) -> float:
-    """Return the time of a step with its share of the next averaging, in s."""
+    """Return the time of a step of local SGD, in s. It includes a step's share of the next averaging."""
     return c.compute + c.ring(c.nbytes) / PERIOD
 
 
@@ -60,18 +62,20 @@ def pipeline(c: Case) -> float:
 
 
 def tensor(c: Case) -> float:
-    """Return the time of a step in which all ranks share every layer and sum its outputs around a ring, in s."""
+    """Return the time of a step of tensor parallelism, in s. All ranks share every layer and sum its outputs around a
+    ring.
+    """
     sums = (layer.sums * c.ring(c.itemsize * c.batch * layer.summed / layer.sums) for layer in c.layers)
     return c.compute + c.ranks * sum(sums)
 
 
 def zero3(c: Case) -> float:
-    """Return the time of a step of ZeRO-3 that fetches each layer only when it is needed, in s."""
+    """Return the time of a step of ZeRO-3, in s. Each layer is fetched only when it is needed."""
     return c.compute + 1.5 * sum(c.ring(c.itemsize * layer.parameters) for layer in c.layers)
 
 
 def zero3_with_prefetching(c: Case) -> float:
-    """Return the time of a step of ZeRO-3 in which the next layer's weights arrive while a layer computes, in s.
+    """Return the time of a step of ZeRO-3, in s. The next layer's weights arrive while a layer computes.
 
     The last layer's weights are freed after forward like all others, and fetched again. In backward, a layer's gradient
     leaves through the same port at the same time.
@@ -98,7 +102,7 @@ CLOSED_FORMS: dict[str, Callable[[Case], float]] = {
 
 
 def states(c: Case, strategy: str) -> float:
-    """Return the bytes of weights, gradients and optimizer state on the training rank that holds the most."""
+    """Return the bytes of weights, gradients and optimizer state on the training rank that holds the most of them."""
     if strategy == "server":  # which holds the state of the update rule
         return c.parameters * (c.recipe.weights + c.recipe.gradients)
     if strategy == "1F1B":
@@ -109,7 +113,7 @@ def states(c: Case, strategy: str) -> float:
 
 
 def memory(c: Case, strategy: str) -> float:
-    """Return the bytes on the training rank that holds the most: states, and what the backward pass needs."""
+    """Return the bytes of states, and of what the backward pass needs, on the training rank that holds the most."""
     kept = c.itemsize * c.batch * sum(layer.kept for layer in c.layers)
     if strategy == "1F1B":
         return max(

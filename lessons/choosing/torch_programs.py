@@ -1,4 +1,4 @@
-"""Three strategies as torch offers them, for a chain of dense layers: programs for `cluster.torch.simulate`."""
+"""Programs for `cluster.torch.simulate` that train a chain of dense layers with three strategies that torch offers."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""Judge the all-reduce of this chapter's exercise: the result on every rank, and the cost in seconds and bytes.
+"""Judge the all-reduce of this chapter's exercise by the result on every rank, and by its cost in seconds and bytes.
 
 Each rank is its own process, so that ranks can share data only by messages.
 """
@@ -63,8 +63,9 @@ def _bits(total):
 
 
 class Sum:
-    """A test of an all-reduce: random vectors, one of shape (numbers,) on each of `ranks` ranks, that a solution or a
-    textbook collective sums.
+    """A test case for an all-reduce: a random vector on each of `ranks` ranks, (numbers,), and their sum.
+
+    The vectors are summed by a solution or by a textbook collective.
     """
 
     def __init__(self, ranks: int, numbers: int, seed: int):
@@ -78,8 +79,10 @@ class Sum:
         self.wrong, self.alike, self.took = "", True, 0.0
 
     def run(self, attempts, beside=None):
-        """Have `attempts`, one per rank, sum the vectors, and return the Run. Store an error in `wrong`, whether all
-        results have the same bits in `alike`, and the seconds in `took`.
+        """Have `attempts`, one per rank, sum the vectors, and return the Run.
+
+        Afterwards `wrong` is a message about an error, or "" if there was none. `alike` says whether all results have
+        the same bits, and `took` is the time in seconds.
         """
         plays, results, ended = [one.role("worker") for one in attempts], {}, {}
         heard = Heard(self.ranks)
@@ -95,11 +98,11 @@ class Sum:
         return done
 
     def busiest(self, done) -> float:
-        """Return the bytes sent by the busiest rank as a multiple of the minimum."""
+        """Return the bytes that the busiest rank sent, as a multiple of the minimum."""
         return done.trace.traffic().sum(axis=1).max() / (collective_costs.share(self.ranks) * self.nbytes)
 
     def textbook(self, collective: str):
-        """Sum the vectors with this collective and return (Run, seconds until the last rank was done)."""
+        """Sum the vectors with this collective, and return the Run and the seconds until the last rank was done."""
         ended = []
 
         def worker(comm, task, s):
@@ -109,7 +112,9 @@ class Sum:
         return run(Experiment.of({**self.values, "collective": collective}), worker_override=worker), max(ended)
 
     def _difference(self, results) -> str:
-        """Return a message about the first wrong number; "" if all are right. Raise SolutionError for a wrong shape."""
+        """Return a message about the first wrong number, or "" if all are right. Raise SolutionError if a result has
+        the wrong shape.
+        """
         expected = self.vectors.sum(axis=0, dtype=np.float64)
         for rank in range(self.ranks):
             found = results[rank]
@@ -122,24 +127,27 @@ class Sum:
         return ""
 
     def _unsent(self, done) -> str:
-        """Return a message if fewer bytes were sent than a sum needs: each number travels 2 (P - 1) times; else ""."""
+        """Return a message if fewer bytes were sent than a sum needs, and "" otherwise.
+
+        In a sum over P ranks, each number travels at least 2 (P - 1) times.
+        """
         sent, least = done.summary["bytes"], 2 * (self.ranks - 1) * self.nbytes
         return f"all ranks together sent {sent:,} bytes, but a sum needs {least:,}" if sent < least else ""
 
 
 class Heard:
-    """A record of the ranks whose data has reached each rank, directly or through others, according to the messages."""
+    """A record of whose data has reached each rank, directly or through others. It is derived from the messages."""
 
     def __init__(self, ranks: int):
         self.of = [{rank} for rank in range(ranks)]
         self.under_way: dict[tuple, list] = {}  # (src, dst, tag) -> what the senders had heard
 
     def by(self, comm):
-        """Return a comm without collectives whose messages are tracked."""
+        """Return a comm without collectives for the rank of `comm`, whose messages are recorded."""
         return SendsOnly(comm, self)
 
     def missing(self) -> str:
-        """Return a message about a rank that never received the data of another; "" if there is none."""
+        """Return a message about a rank that never received another rank's data, or "" if there is none."""
         for rank, known in enumerate(self.of):
             if len(known) < len(self.of):
                 other = min({*range(len(self.of))} - known)
@@ -148,7 +156,7 @@ class Heard:
 
 
 class OwnVector:
-    """A task that only provides a vector to sum."""
+    """A task that provides only a vector to sum."""
 
     per_epoch = 1
 
@@ -160,7 +168,7 @@ class OwnVector:
 
 
 class SendsOnly:
-    """A comm without collectives whose messages must be arrays."""
+    """A comm without collectives. Its messages must be arrays."""
 
     def __init__(self, comm, heard):
         self.rank, self.size, self._comm, self._heard = comm.rank, comm.size, comm, heard
@@ -190,7 +198,7 @@ class SendsOnly:
 
 
 class Arriving:
-    """A receive in progress, which tells the check when its message has arrived."""
+    """A receive in progress. When its message has arrived, it informs the check."""
 
     def __init__(self, handle, arrived):
         self._handle, self._arrived = handle, arrived

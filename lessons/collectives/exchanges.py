@@ -1,4 +1,4 @@
-"""Ways to give every rank the sum of all ranks' vectors, and the time each takes on the simulated cluster.
+"""Ways to give every rank the sum of all ranks' vectors, and the time that each takes on the simulated cluster.
 
 Messages are simulated one by one, by default over 10 GbE (20 us, 1.17 GB/s), and all ranks start at the same time.
 Arithmetic is free here, so that the closed forms of `theory.collective_costs` are exact.
@@ -22,8 +22,8 @@ MS = 1e3
 
 
 def run_exchange(exchange: Callable, ranks: int, nbytes: int, collective: str = "fast", network=NETWORK) -> Outcome:
-    """Simulate `exchange(comm, x)` on vectors of `nbytes` bytes and return the Outcome. A rank's result is its finish
-    time, in s.
+    """Simulate `exchange(comm, x)` on vectors of `nbytes` bytes, and return the Outcome. The result of a rank is its
+    finish time, in s.
     """
 
     def program(comm):
@@ -37,7 +37,7 @@ def run_exchange(exchange: Callable, ranks: int, nbytes: int, collective: str = 
 
 
 def took(exchange: Callable, ranks: int, nbytes: int, **where) -> float:
-    """Return the milliseconds until the last rank has finished this exchange."""
+    """Return the time until the last rank has finished this exchange, in ms."""
     return MS * max(run_exchange(exchange, ranks, nbytes, **where).results)
 
 
@@ -46,7 +46,7 @@ def all_reduce(comm, x):
 
 
 def by_one_server(comm, x):
-    """Sum on rank 0: the others push their vectors, and pull the sum."""
+    """Sum on rank 0. The other ranks push their vectors and pull the sum."""
     if comm.rank:
         comm.send(x, 0)
         x[:] = comm.recv(0)
@@ -58,8 +58,8 @@ def by_one_server(comm, x):
 
 
 def by_many_servers(comm, x):
-    """Sum on one server per worker, each in charge of one piece of the vector; the first half of the ranks are the
-    servers.
+    """Sum on one server per worker. The first half of the ranks are the servers, and each sums one piece of the
+    vector.
     """
     half = comm.size // 2
     pieces = [x[share] for share in shares(len(x), half)]
@@ -77,7 +77,7 @@ def by_many_servers(comm, x):
 
 
 def by_everybody(comm, x, orders=None):
-    """Sum with every worker as the server of one piece of the vector."""
+    """Sum with every worker as the server of one piece of the vector, and without other servers."""
     pieces = [x[share] for share in shares(len(x), comm.size)]
     others = [rank for rank in (orders or in_turn)(comm.rank, comm.size) if rank != comm.rank]
     for rank in others:
@@ -91,8 +91,8 @@ def by_everybody(comm, x, orders=None):
 
 
 def by_a_ring_per_gpu(comm, x):
-    """Sum with as many rings as a node has ranks, each for its part of the vector. Ring j leaves every node through its
-    rank j.
+    """Sum with as many rings as a node has ranks, each for a part of the vector. Ring j leaves every node through rank
+    j of that node.
     """
     nodes = list(dict.fromkeys(comm.nodes))
     gpus = comm.size // len(nodes)
@@ -115,10 +115,15 @@ def by_a_ring_per_gpu(comm, x):
 
 
 def in_turn(first, count):
-    """Return 0 to `count` - 1 in cyclic order from `first`, so that each rank starts with a different peer."""
+    """Return the numbers 0 to `count` - 1 in cyclic order, beginning with `first`. So each rank can start with a
+    different peer.
+    """
     return [(first + i) % count for i in range(count)]
 
 
 def all_at_once(comm, x):
-    """Sum like `by_everybody`, except that all ranks begin with rank 0: they queue at one port, then at the next."""
+    """Sum like `by_everybody`, except that all ranks begin with rank 0.
+
+    They queue at that rank's port, and then at the next one's.
+    """
     by_everybody(comm, x, lambda first, count: list(range(count)))

@@ -1,4 +1,4 @@
-"""Collectives: how ranks sum their vectors, and what that costs."""
+"""Figures on collectives: how ranks sum their vectors, and what that costs."""
 
 import math
 from dataclasses import replace
@@ -69,8 +69,10 @@ DIVISIBLE = 4 * 40_320  # bytes of a vector, divisible by every number of ranks 
     ),
 )
 def busiest(run):
-    """Bytes that leave the busiest rank, as a multiple of the vector's; `least` is 2 (P - 1) / P. They are counted in a
-    simulation of every message. The server is one more rank, in addition to its workers.
+    """The bytes that leave the busiest rank, as a multiple of the vector's size. They are counted in a simulation of
+    every message.
+
+    `least` is 2 (P - 1) / P. The server is one more rank, in addition to its workers.
     """
     nbytes = DIVISIBLE
     for ranks in (2, 3, 4, 6, 8, 12, 16, 24, 32):
@@ -126,9 +128,11 @@ DRAWN = (*CLOSED, "double_tree")
     ),
 )
 def message_size(run):
-    """Milliseconds of an all-reduce among 8 ranks. Latency dominates on the left, bandwidth on the right. In between,
-    the closed forms cross; there is a row just before and a row just after each crossing. `limit`: no all-reduce in
-    rounds takes less than the latency of its rounds, or than the transfer of its bytes.
+    """The time of an all-reduce among 8 ranks, in milliseconds. Latency dominates on the left, and bandwidth on the
+    right.
+
+    In between, the closed forms cross; there is a row just before and a row just after each crossing. `limit`: no
+    all-reduce in rounds takes less than the latency of its rounds, or than the transfer of its bytes.
     """
     return [
         {"bytes": nbytes}
@@ -178,9 +182,10 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # thei
     ),
 )
 def more_ranks(run):
-    """Milliseconds for 4 kB, nearly all of it latency. The number of messages that follow one another grows in
-    proportion to the ranks in a ring, and to their logarithm with pairs or trees. `limit` is the latency of the fewest
-    rounds possible.
+    """The time to sum 4 kB, in milliseconds. Nearly all of it is latency.
+
+    In a ring, the number of messages that follow one another grows in proportion to the number of ranks. With pairs or
+    trees it grows with the logarithm. `limit` is the latency of the fewest rounds possible.
     """
     return [
         {"ranks": ranks, "ring": took(all_reduce, ranks, SMALL)}
@@ -207,8 +212,9 @@ def more_ranks(run):
     look=Look("nodes", ("ring", "tree"), log="x", title="microseconds of latency"),
 )
 def what_nccl_expects(run):
-    """Microseconds of latency that NCCL's tuner assumes for nodes of 8 GPUs, with its protocol for short vectors
-    (LL)."""
+    """The latency that NCCL's tuner assumes for nodes of 8 GPUs, in microseconds. The protocol is the one for short
+    vectors (LL).
+    """
     return [
         {"nodes": nodes} | {name: 1e6 * nccl.latency(name, "LL", nodes, 8) for name in ("ring", "tree")}
         for nodes in (1, 2, 4, 8, 16, 32)
@@ -252,8 +258,9 @@ MODEL = 1 << 20  # bytes
     ),
 )
 def servers(run):
-    """Milliseconds to sum 1 MiB from every worker and return the sum to all of them. The idea of a server is not slow;
-    the single port of a single server is."""
+    """The time to sum 1 MiB from every worker and return the sum to all of them, in milliseconds. It is not the idea of
+    a server that is slow, but the single port of a single server.
+    """
     for workers in (2, 4, 8, 16, 32):
         formulas = {
             "one server": collective_costs.server(workers, MODEL, ALPHA, BETA),
@@ -352,11 +359,12 @@ BOXES = {
     ),
 )
 def nodes_of_eight(run):
-    """Milliseconds of an all-reduce among nodes of 8 GPUs. First as in 2017: a node has one 10 GbE port, and its GPUs
-    reach each other at 8 GB/s. Then with NVLink within a node and 400-gigabit InfiniBand between nodes, through one
-    port, or one for each GPU, as in a DGX H100. A ring goes through one node after the other; with a port for each GPU
-    there is also a ring for each, with an eighth of the vector. `leaving`: the fraction of the hierarchical
-    all-reduce's bytes that leaves a node.
+    """The time of an all-reduce among nodes of 8 GPUs, in milliseconds.
+
+    First the nodes are as in 2017: a node has one 10 GbE port, and its GPUs reach each other at 8 GB/s. Then there is
+    NVLink within a node and 400-gigabit InfiniBand between nodes, through one port, or one for each GPU, as in a DGX
+    H100. A ring goes through one node after the other; with a port for each GPU there is also a ring for each, with an
+    eighth of the vector. `leaving` is the fraction of the hierarchical all-reduce's bytes that leaves a node.
     """
     for box, network in BOXES.items():
         for nbytes, size in LENGTHS.items():
@@ -381,13 +389,13 @@ def nodes_of_eight(run):
 
 
 def slow_down(network, times):
-    """Return the network with bandwidths divided by `times`."""
+    """Return the network with all bandwidths divided by `times`."""
     between, within = (replace(one, bandwidth=one.bandwidth / times) for one in (network.between, network.within))
     return replace(network, between=between, within=within)
 
 
 def slower(rows, name, **where):
-    """Return this all-reduce's time divided by that of the hierarchical one."""
+    """Return the time of this all-reduce as a multiple of the time of the hierarchical one."""
     return value(rows, name, **where) / value(rows, "hierarchical", **where)
 
 
@@ -421,7 +429,7 @@ PAIRED = "recursive_doubling", "halving_doubling", "tree"
     look=Look("algorithm", ("error",), kind="bar", title="mean error of a sum, units in the last place"),
 )
 def order_of_sums(run):
-    """64 ranks with random numbers between 0 and 1; the mean error of the sum, in units in the last place.
+    """The mean error of a sum over 64 ranks, in units in the last place. Each rank has random numbers between 0 and 1.
 
     The table also has the sums of four ranks with one number each, in float32, where 1e8 + 1 is 1e8. A vector may hold
     different sums of the same four numbers.
@@ -480,9 +488,10 @@ WORKERS = 16
     look=Look("collective", ("step", "formula"), "model", kind="bar", log="y", title="milliseconds of a step"),
 )
 def in_training(run):
-    """Synchronous SGD on digits, 16 workers over 10 GbE, a model with one small hidden layer and one with two large
-    ones. Milliseconds of a step. `formula`: the step on a network that takes no time, plus the closed form of the
-    all-reduce.
+    """The time of a step of synchronous SGD on digits, in milliseconds, with 16 workers over 10 GbE.
+
+    One model has one small hidden layer, the other two large ones. `formula` is the time of a step on a network that
+    takes no time, plus the closed form of the all-reduce.
     """
     for model in MODELS:
         for name in CLOSED:
@@ -501,7 +510,7 @@ def in_training(run):
 
 
 def step(run, collective, model, workers, network="10GbE"):
-    """Train with this all-reduce and return (milliseconds of a step, the Run)."""
+    """Train with this all-reduce, and return the time of a step, in ms, and the Run."""
     done = run(
         algorithm="sync_sgd", workers=workers, hidden=MODELS[model], batch=16, steps=10, learning_rate=0.05,
         evaluations=1, network=network, collective=collective,

@@ -1,4 +1,4 @@
-"""Assignments of the lab on collectives."""
+"""The assignments of the lab on collectives."""
 
 from lessons.figure import column, ratio
 from lessons.instructor.assignment import Assignment
@@ -59,5 +59,5 @@ BOXES = Assignment(
 
 
 def _grows(rows, name):
-    """Return the time of a run with 32 workers, as a multiple of that with four."""
+    """Return the time of a run with 32 workers, as a multiple of the time with four workers."""
     return ratio(rows, "seconds", collective=name, workers=(32, 4))

@@ -1,4 +1,4 @@
-"""Answers to the quiz on compression: closed forms, and the chapter's own measurements."""
+"""Answers to the quiz on compression, from closed forms and from the chapter's own measurements."""
 
 from math import ceil, log2
 
@@ -13,8 +13,10 @@ SHARES = {"hundredth": 0.01, "tenth": 0.1}
 
 
 def thrown_away(run, message: str) -> str:
-    """Return how the final loss with a lossy code and no error feedback compares with that of whole gradients: "alike",
-    "worse", or "nothing" if nothing is learned.
+    """Compare training with a lossy code, without error feedback, to training with whole gradients.
+
+    Return "alike" if the final losses are about the same, "worse" if the lossy code's is higher, and "nothing" if
+    nothing is learned.
     """
     codec = next(name for begins, name in MESSAGES.items() if message.startswith(begins))
     whole, lossy = (
@@ -26,8 +28,10 @@ def thrown_away(run, message: str) -> str:
 
 
 def waits(run, large: float) -> float:
-    """Return the first step in which the smaller of a gradient's two numbers is sent, if the gradient is constant and
-    each step sends only the number that is owed most.
+    """Return the first step in which the smaller of a gradient's two numbers is sent.
+
+    The gradient is the same in every step: the larger number is `large`, the smaller one 1. Each step sends only the
+    number of which most is owed.
     """
     owed, step = [0.0, 0.0], 0
     while True:
@@ -39,7 +43,10 @@ def waits(run, large: float) -> float:
 
 
 def which_numbers(run, many: str) -> str:
-    """Return whether Random-k or Top-k ends at a lower loss with error feedback: "random", "largest" or "alike"."""
+    """Compare the final losses of Random-k and Top-k, both with error feedback.
+
+    Return "random" or "largest", whichever ends at the lower loss, or "alike".
+    """
     density = {"as many": 0.01, "a tenth as many": 0.001, "the four largest alone": 1.5e-4}.get(many, 1e-5)
     random, largest = (
         run(**PLAIN, compression=codec, density=share).summary["loss"]
@@ -49,20 +56,23 @@ def which_numbers(run, many: str) -> str:
 
 
 def bits(run, levels: int) -> float:
-    """Return by what factor QSGD cuts 32 bits per number, with one scale for 512 numbers."""
+    """Return by what factor QSGD shortens numbers of 32 bits, with one scale for every 512 numbers."""
     return 32 / (1 + ceil(log2(levels + 1)) + 32 / 512)
 
 
 def break_even(run, workers: int, share: str) -> float:
-    """Return the bytes of an all-gather of numbers and indices, as a multiple of those of a ring all-reduce of the
-    whole gradient.
+    """Return the bytes of an all-gather of numbers and their indices, as a multiple of the bytes of a ring all-reduce
+    of the whole gradient.
     """
     return SHARES[share] * workers
 
 
 def noise(run, noise: float, workers: int, gradient: str) -> str:
-    """Return whether the loss "falls", "grows" or stays at a "floor" with these gradients, on a bowl of curvature 1 at
-    a rate of 1/2.
+    """Return whether the loss "falls", "grows" or stays at a "floor" on a bowl of curvature 1, at a learning rate of
+    1/2.
+
+    `noise` is the variance that the code adds to a gradient, relative to its squared norm. `gradient` says whether
+    gradients are exact.
     """
     if 0.5**2 + 0.5**2 * noise / workers >= 1:
         return "grows"
@@ -70,20 +80,26 @@ def noise(run, noise: float, workers: int, gradient: str) -> str:
 
 
 def sign_rate(run, sent: str) -> str:
-    """Return how the best rate for messages of this kind compares with SGD's."""
+    """Return the best learning rate for messages of this kind, relative to SGD's.
+
+    The answer is "alike", "tenth" or "fiftieth".
+    """
     part = 1 / 8 if "added up" in sent else best_rate(run, VOTE if "votes" in sent else SIZES) / best_rate(run)
     return "alike" if 1 / 4 <= part <= 4 else "fiftieth" if part <= 1 / 50 else "tenth"
 
 
 def best_rate(run, code: str = "none") -> float:
-    """Return the rate with the lowest loss of those that the figure `sign_rates` tries for this code."""
+    """Return the learning rate with the lowest loss for this code. It is one of the rates in the figure
+    `sign_rates`.
+    """
     losses = losses_by_rate(run, RATES[code], **SIGNS[code])
     return min(losses, key=lambda rate: losses[rate])
 
 
 def pays(run, bandwidth: float, codec: str) -> str:
-    """Return how a codec changes the speed of a step of eight workers, as in the figure `when_it_pays`: it is "slower",
-    or a "little", "twice" or "much" faster.
+    """Return how a codec changes the speed of a step of eight workers, as in the figure `when_it_pays`.
+
+    The answer is "slower", or a "little", "twice" or "much" for a step that is faster by that much.
     """
     name = "bf16" if "bf16" in codec else "power_sgd"
     plain, coded = (
@@ -104,8 +120,10 @@ SENT = {
 
 
 def unlike(run, message: str, gradient: str) -> str:
-    """Return where the loss ends if four workers' data differ, at a constant rate and with one number per message: at
-    the "optimum", at a "floor", or high ("sticks").
+    """Return where the loss ends if the data of the four workers differ.
+
+    The answer is "optimum", "floor" for a small remaining loss, or "sticks" for a large one. The learning rate is
+    constant, and each message holds one number.
     """
     sent = next(name for begins, name in SENT.items() if message.startswith(begins))
     loss = unlike_loss(run, sent, 0.4, **({} if gradient == "exact" else {"noise": 1, "points": 4096}))

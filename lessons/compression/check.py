@@ -1,4 +1,4 @@
-"""Judge the worker of this chapter's exercise: the content of each message, the error owed afterwards, and the cost.
+"""Judge the worker of this chapter's exercise by the content of each message, the error owed afterwards, and the cost.
 
 Everything that a rank sends passes through the grader's `Ledger`, which itself computes what the rank owes and where w
 has to be. So only the solution's messages are used.
@@ -82,7 +82,7 @@ def play(ranks, density, values, beside=None):
 
 
 class Ledger:
-    """A ledger of what every rank owes and what w must be after each step, computed from gradients and messages.
+    """A record of what every rank owes, and of what w must be after each step, computed from gradients and messages.
 
     Each field describes the first error of its kind, or is "". `absent` is about a step without an exchange, and
     `wrong` about a step that is not the mean of what was sent. The others are about a message: `other` if it lacks the
@@ -96,7 +96,7 @@ class Ledger:
         self.sent = self.k = 0
 
     def wrap(self, comm, task):
-        """Return (comm, task) for a rank; the ledger records all calls."""
+        """Return (comm, task) for a rank. The ledger records all calls of both."""
         book = self.books[comm.rank] = Book(self, comm, task)
         return (
             Restricted("comm", rank=comm.rank, size=comm.size, all_gather=book.all_gather, all_reduce=book.all_reduce),
@@ -107,8 +107,9 @@ class Ledger:
         )  # fmt: skip
 
     def finish(self, final, steps: int):
-        """Record what shows only at the end: missing exchanges or reports, and final parameters that differ from those
-        that the messages imply.
+        """Record the errors that show only at the end.
+
+        These are missing exchanges or reports, and final parameters that differ from the ones that the messages imply.
         """
         if len(final) < self.size:
             self.note("absent", f"training was stopped after {self.books[0].reports} steps: its numbers are not finite")
@@ -121,13 +122,13 @@ class Ledger:
             self.note("wrong", f"rank 0 reported {self.books[0].reports} times in {steps} steps")
 
     def note(self, what: str, words: str) -> None:
-        """Record `words` as the error of kind `what`, unless one is recorded already."""
+        """Record `words` as the error of kind `what`, unless an error of that kind is recorded already."""
         if not getattr(self, what):
             setattr(self, what, words)
 
 
 class Book:
-    """One rank's entries in the ledger."""
+    """The entries of one rank in the ledger."""
 
     def __init__(self, ledger: Ledger, comm, task):
         self.ledger, self.comm, self.task, self.rank = ledger, comm, task, comm.rank
@@ -191,7 +192,7 @@ class Book:
         self.waiting = False
 
     def pay(self, index, values):
-        """Subtract the sent `values` from what is owed at `index`. Record an error if they are not what is owed
+        """Subtract the sent `values` from what the rank owes at `index`. Record an error if they are not what it owes
         there.
         """
         off = np.flatnonzero(~np.isclose(values, self.owed[index], **CLOSE))
@@ -209,8 +210,9 @@ class Book:
         self.before, self.w = self.w, (self.w - self.ledger.rate * mean).astype(self.w.dtype)
 
     def compare(self, w, what: str):
-        """Record an error if a rank's w differs from the one that its messages imply. Raise SolutionError unless `w` is
-        a vector of floats of the right length.
+        """Record an error if a rank's `w` differs from the parameters that its messages imply.
+
+        Raise SolutionError unless `w` is a vector of floats of the right length.
         """
         if not isinstance(w, np.ndarray) or w.shape != self.w.shape or w.dtype.kind != "f":
             given, size = describe_value(w), len(self.w)
@@ -224,7 +226,7 @@ class Book:
             self.ledger.note("wrong", words)
 
     def parts(self, message):
-        """Return the (index, values) of a message. Raise SolutionError if it is invalid."""
+        """Return the two parts of a message, (index, values). Raise SolutionError if the message is invalid."""
         if not (
             isinstance(message, tuple)
             and len(message) == 2
@@ -243,7 +245,9 @@ class Book:
 
 
 def largest(what, index) -> bool:
-    """Return whether no number elsewhere is larger in magnitude than the smallest at `index`."""
+    """Return whether the numbers at `index` are the largest in magnitude, i.e. no number elsewhere is larger than the
+    smallest of them.
+    """
     sizes = np.abs(what)
     elsewhere = np.delete(sizes, index)
     return not len(elsewhere) or sizes[index].min() >= elsewhere.max() * (1 - 1e-4) - 1e-9

@@ -1,4 +1,4 @@
-"""Compression: what a gradient can lose in transit, and when that pays."""
+"""Figures on compression: what a gradient can lose in transit, and when that pays."""
 
 from itertools import pairwise
 from math import inf, sqrt
@@ -39,8 +39,8 @@ PLAIN = {"learning_rate": 0.2, "steps": STEPS, "evaluations": 1}
     look=Look("codec", ("loss",), "feedback", kind="bar", log="y", title="training loss"),
 )
 def error_feedback(run):
-    """Every codec for the same steps at rate 0.2, with and without error feedback. The loss is that of the last 20
-    mini-batches.
+    """Training with every codec for the same number of steps at learning rate 0.2, with and without error feedback. The
+    loss is the mean over the last 20 mini-batches.
     """
     yield {"codec": "none", "feedback": "without", "loss": run(**PLAIN).summary["loss"]}
     for codec in BIASED + UNBIASED + EXACT:
@@ -68,8 +68,8 @@ def error_feedback(run):
     look=Look("bytes per step and worker", ("loss",), "code", log="xy", title="training loss"),
 )
 def bytes_against_loss(run):
-    """Codecs by the bytes that a worker sends per step, indices and scales included, and the loss at the end, all at
-    rate 0.2.
+    """The final loss with each codec against the bytes that a worker sends per step, including indices and scales. The
+    learning rate is 0.2.
 
     `top_k` keeps a tenth, a hundredth and a thousandth of the numbers; `threshold` is 0.05, 0.2 and 1.
     """
@@ -94,7 +94,7 @@ def bytes_against_loss(run):
 
 
 def losses(rows, codec):
-    """Return the losses of the rows whose codec's name begins with `codec`, in the order of the rows."""
+    """Return the losses in the rows whose codec has a name that begins with `codec`, in the order of the rows."""
     return [row["loss"] for row in rows if row["codec"].startswith(codec)]
 
 
@@ -121,9 +121,10 @@ def losses(rows, codec):
     look=Look("workers", ("times dense",), "density", log="xy", title="bytes, relative to whole gradients"),
 )
 def break_even(run):
-    """Each worker's chosen numbers go to all others, every number with its index, so a worker's traffic grows with N.
+    """The bytes of one step with a gradient of 4,096 numbers. Each worker's chosen numbers go to all others, every
+    number with its index, so a worker's traffic grows with N.
 
-    The dense ring moves 2 d (N-1)/N numbers per worker. One step with a gradient of 4,096 numbers.
+    The dense ring moves 2 d (N-1)/N numbers per worker.
     """
     for workers in (2, 4, 8, 16, 32):
         for name, density in (("1/(2N)", 0.5 / workers), ("1/N", 1 / workers), ("2/N", 2 / workers), ("1/16", 1 / 16)):
@@ -137,7 +138,7 @@ def break_even(run):
 
 
 def by_bytes(rows, bandwidth):
-    """Return the gains of all codecs at this bandwidth, in GB/s; the codec that sends the most bytes comes first."""
+    """Return the gains of all codecs at this bandwidth, in GB/s, beginning with the codec that sends the most bytes."""
     some = [row for row in rows if row["GB/s"] == bandwidth and row["codec"] != "none"]
     return [row["gain"] for row in sorted(some, key=lambda row: row["times fewer"])]
 
@@ -169,7 +170,7 @@ CODES = {"none": {}, "bf16": {}, "one_bit": {}, "top_k": {"density": 0.01}, "pow
     look=Look("GB/s", ("gain",), "codec", log="xy", title="times as fast as without compression"),
 )
 def when_it_pays(run):
-    """The step time of 8 workers on a model of 300,000 numbers, at bandwidths from 10 MB/s to 1 TB/s.
+    """The time of a step of 8 workers on a model of 300,000 numbers, at bandwidths from 10 MB/s to 1 TB/s.
 
     Nothing overlaps, so all communication time counts; where back-propagation hides it, there is less to gain.
     """
@@ -214,7 +215,9 @@ def when_it_pays(run):
     look=Look("codec", ("step",), kind="bar", title="seconds of a step"),
 )
 def latency_floor(run):
-    """A step of 8 workers on a small model, 26,000 numbers, over links of 1 ms and 10 Gbit/s: latency dominates."""
+    """The time of a step of 8 workers on a small model of 26,000 numbers, over links of 1 ms and 10 Gbit/s. Latency
+    dominates.
+    """
     codes = [("none", {}), ("power_sgd", {}), ("random_k", {"density": 0.01})]
     codes += [("top_k", {"density": density}) for density in (0.1, 0.01, 0.001)]
     for codec, settings in codes:
@@ -243,8 +246,8 @@ def latency_floor(run):
     look=Look("times fewer", ("loss",), "tau", log="xy", title="training loss"),
 )
 def threshold(run):
-    """Rate 0.2, with thresholds from far too small to far too large. A step changes each element by at most tau; the
-    rest is owed.
+    """Training at learning rate 0.2 with thresholds tau from far too small to far too large. A step changes each
+    element by at most tau, and the rest is owed.
     """
     for tau in (0.002, 0.01, 0.05, 0.2, 1.0, 5.0):
         done = run(compression="threshold", threshold=tau, **PLAIN)
@@ -276,9 +279,9 @@ def threshold(run):
 def momentum_correction(run):
     """Deep gradient compression with momentum before the exchange, as in the paper, or after it, in the update.
 
-    200 steps of 4 workers, rate 0.05, momentum 0.9. With momentum in the update, what is sent late gets it from the
-    step at which it arrives, not from the one at which it was due. Factor masking, the paper's other remedy, is on; it
-    does not help on a problem this small.
+    Four workers take 200 steps at learning rate 0.05, with a momentum of 0.9. With momentum in the update, what is sent
+    late gets it from the step at which it arrives, not from the one at which it was due. Factor masking, the paper's
+    other remedy, is on; it does not help on a problem this small.
     """
     method = {"learning_rate": 0.05, "batch": 16, "steps": 200, "evaluations": 1}
     outside = {"update": "momentum", "momentum": 0.9}
@@ -325,7 +328,8 @@ def momentum_correction(run):
     look=Look("levels", ("progress",), "workers+bucket", kind="bar", title="powers of ten by which the loss fell"),
 )
 def levels(run):
-    """QSGD, scaled by the 2-norm of each bucket, on a noise-free bowl of 1,024 numbers, at a rate of 1/2.
+    """Training with QSGD on a noise-free bowl of 1,024 numbers, at a learning rate of 1/2. Each bucket is scaled by its
+    2-norm.
 
     Noise is E |q - v|^2 / |v|^2 for a bucket of normal numbers; progress is the number of powers of ten by which the
     loss falls in 100 steps. At curvature 1, a step of rate r multiplies the square of a number by (1 - r)^2 + r^2 noise
@@ -353,8 +357,9 @@ def levels(run):
 
 
 def noise(run, s, bucket):
-    """Return E |q - v|^2 / |v|^2, where v is a bucket of normal numbers and q is v encoded and decoded by QSGD with `s`
-    levels; the mean of a hundred codings.
+    """Return the relative noise that QSGD with `s` levels adds to a bucket v of normal numbers, E |q - v|^2 / |v|^2.
+
+    Here q is v after coding and decoding. The mean is over a hundred codings.
     """
     v, squares = np.random.default_rng(run.seed).standard_normal(bucket), []
     settings, q = qsgd.Settings(levels=s, bucket=bucket, norm="2"), np.empty(bucket)
@@ -388,8 +393,8 @@ def noise(run, s, bucket):
     look=Look("directions", ("loss",), "feedback", kind="bar", title="training loss"),
 )
 def directions(run):
-    """PowerSGD at rate 0.2 with more and more directions, with and without error feedback. The loss is that of the last
-    20 mini-batches.
+    """Training with PowerSGD at learning rate 0.2 with more and more directions, with and without error feedback. The
+    loss is the mean over the last 20 mini-batches.
     """
     for feedback in ("with feedback", "without"):
         for r in (1, 2, 4, 8, 16):
@@ -413,22 +418,22 @@ SIGNS = {
 
 
 def losses_by_rate(run, rates, **values):
-    """Train at each rate and return {rate: loss of the last 20 mini-batches}; the loss is infinite where training
-    diverged.
+    """Train at each learning rate and return {rate: loss of the last 20 mini-batches}. The loss is infinite where
+    training diverged.
     """
     ended = {rate: run(**PLAIN | {"learning_rate": rate}, **values).summary["loss"] for rate in rates}
     return {rate: inf if loss is None else loss for rate, loss in ended.items()}
 
 
 def best(rows, code):
-    """Return the rate with the lowest loss for this code. Raise ValueError if it is the smallest or largest one
-    tried.
+    """Return the learning rate with the lowest loss for this code. Raise ValueError if it is the smallest or largest
+    one tried.
     """
     return interior({row["rate"]: row["loss"] for row in rows if row["code"] == code})
 
 
 def lowest(rows, code):
-    """Return a code's loss at its best rate."""
+    """Return the loss of a code at its best learning rate."""
     return value(rows, "loss", code=code, rate=best(rows, code))
 
 
@@ -455,8 +460,8 @@ def lowest(rows, code):
     look=Look("rate", ("loss",), "code", log="xy", title="training loss"),
 )
 def sign_rates(run):
-    """The same steps at each codec's own rates, a factor of two apart around its best; the vote also runs at 0.8, one
-    of SGD's rates.
+    """Each codec runs for the same number of steps at its own learning rates, a factor of two apart around its best.
+    The vote also runs at 0.8, one of SGD's rates.
 
     A majority vote moves every number by the full rate, whatever its gradient. With scales, no number moves farther in
     a step than the rate times its layer's mean absolute gradient.
@@ -493,8 +498,11 @@ OPTIMIZERS = {
     look=Look("optimizer", ("loss",), "sent", kind="bar", log="y", title="training loss"),
 )
 def feedback_under_adam(run):
-    """120 steps, either with whole gradients or with top-k of a hundredth and error feedback, each at the best of
-    several rates a factor of two apart. The best is never the smallest or the largest.
+    """Training for 120 steps, with whole gradients or with error feedback and a hundredth of the numbers, the largest
+    ones.
+
+    Each runs at the best of several learning rates a factor of two apart. The best is never the smallest or the
+    largest.
     """
     for optimizer, (update, rates) in OPTIMIZERS.items():
         for sent, code in (("whole gradients", {}), ("the largest hundredth", {"compression": "top_k"})):
@@ -517,7 +525,7 @@ ONE_IN_TEN = {
 
 
 def unlike_loss(run, sent, rate, **values):
-    """Return the mean loss over the last 100 of 400 steps, with four workers whose quadratics differ."""
+    """Return the mean loss of the last 100 of 400 steps. Each of the four workers has a quadratic of its own."""
     return float(run(learning_rate=rate, **UNLIKE | ONE_IN_TEN[sent] | values).evaluations["loss"][-100:].mean())
 
 
@@ -545,8 +553,8 @@ def unlike_loss(run, sent, rate, **values):
     look=Look("rate", ("loss",), "sent", log="xy", title="loss above the optimum's, mean of the last 100 of 400 steps"),
 )
 def unlike_gradients(run):
-    """Four workers with exact gradients, each in a bowl of its own with ten parameters. A message holds one number of
-    the ten.
+    """Four workers compute exact gradients, each in a bowl of its own with ten parameters. A message holds one of the
+    ten numbers.
 
     The bowls' centres are -3, -1, 1 and 3, and the first bowl is five times as steep as the last. The loss starts at
     1.67 and is averaged over the last 100 of 400 steps. Nothing is random.
@@ -567,8 +575,8 @@ def unlike_gradients(run):
     look=Look("sent", ("loss",), kind="bar", title="training loss"),
 )
 def noisy_beliefs(run):
-    """Digits, 120 steps with mini-batches of 32. Workers send a hundredth of the numbers, and each method runs at its
-    own best rate.
+    """Training on digits for 120 steps with mini-batches of 32. Workers send a hundredth of the numbers, and each
+    method runs at its own best learning rate.
 
     The best rate is one of four, a factor of two apart, and neither the smallest nor the largest.
     """

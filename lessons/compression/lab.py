@@ -1,4 +1,4 @@
-"""Assignments of the lab on compression."""
+"""The assignments of the lab on compression."""
 
 from lessons.figure import column, ratio, value
 from lessons.instructor.assignment import Assignment

@@ -1,4 +1,6 @@
-"""A perfect solution to the exercise on compression: the largest numbers of what is owed, or all of it."""
+"""A perfect solution to the exercise on compression. It sends the largest of the numbers that it owes, or all of
+them.
+"""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Choosing a strategy: what a step costs, whether the model fits into memory, and how many steps training takes.
+"""The figures on choosing a strategy: the cost of a step, the memory of the model, and the number of steps of training.
 
 Each file of this folder holds the figures of one group of questions; what they share is here.
 """

@@ -32,8 +32,8 @@ RATES = {
 
 
 def to_the_loss(run, strategy, rate=None, **where):
-    """Return (seconds, samples, samples per second) of a run. The first two count until the mean loss reaches TARGET,
-    and are infinite if it never does.
+    """Return (seconds, samples, samples per second) of a run. The first two are counted until the mean loss reaches
+    TARGET, and are infinite if it never does.
     """
     done = run(**{**DIGITS, **SMALL[strategy], "learning_rate": rate or RATES[strategy], **where})
     per_second = done.summary["samples_per_second"]
@@ -45,14 +45,15 @@ REPEATED = 3  # a single run reaches the loss at one meeting or the next, and a 
 
 
 def on_average(run, strategy, rate=None, **where):
-    """Return the means of `to_the_loss` over REPEATED runs, each with its own seed."""
+    """Return the means of what `to_the_loss` returns, over REPEATED runs with different seeds."""
     return np.mean([to_the_loss(run, strategy, rate, seed=own, **where) for own in range(REPEATED)], axis=0)
 
 
 def arrival(done):
-    """Return the seconds until the mean held-out loss of the last WINDOW samples reaches TARGET; infinite if never.
+    """Return the time at which the mean held-out loss of the last WINDOW samples reaches TARGET, in s. It is infinite
+    if that never happens.
 
-    One small batch may dip below it long before the next ones do.
+    The loss of one small batch may dip below TARGET long before the loss of the next ones does.
     """
     losses, samples = done.evaluations["loss"], done.evaluations["seconds"] * done.summary["samples_per_second"]
     for end in np.flatnonzero(samples > WINDOW - 1) if done.status == "finished" else ():
@@ -87,10 +88,12 @@ FACTORS = (0.5, 1, 2)
     look=Look("factor", ("samples",), colour="strategy", log="xy", title="samples to a mean held-out loss of 0.3"),
 )
 def own_best(run):
-    """Digits, eight workers with 16 images each per step, one hidden layer of 64; the network takes no time. The chart
-    shows how many samples all workers together need until the mean loss of the last 512 reaches the target, at half of
-    each strategy's best rate, at that rate and at twice that rate; means of three runs. A point is missing where one of
-    the runs does not reach it.
+    """Eight workers train a network with one hidden layer of 64 on digits, with 16 images each per step. The network
+    takes no time.
+
+    The chart shows how many samples all workers together need until the mean loss of the last 512 reaches the target.
+    Each strategy runs at its best learning rate, at half and at twice that rate. Values are means of three runs. A
+    point is missing where one of the runs does not reach the target.
     """
     for strategy in TRIED:
         for factor in FACTORS:
@@ -150,11 +153,11 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a whole message
     ),
 )
 def latency(run):
-    """Digits as before, over 10 GbE with larger and larger latencies, each strategy at its own best rate. Means of
-    three runs.
+    """Training on digits as before, over 10 GbE with larger and larger latencies. Each strategy runs at its own best
+    learning rate, and values are means of three runs.
 
-    `formula`: the samples that a strategy needs when the network takes no time, times the seconds per sample of its
-    closed form.
+    `formula` is the number of samples that a strategy needs when the network takes no time, multiplied by the seconds
+    per sample of its closed form.
     """
     needed = {name: on_average(run, name, network="ideal") for name in TRIED}
     for us in LATENCIES:
@@ -171,8 +174,8 @@ PARAMETERS = 4810  # of the small model
 
 
 def step_seconds(name, computing, alpha):
-    """Return the seconds of a step of the small model in closed form; `computing` is the seconds of a step without a
-    network.
+    """Return the time of a step of the small model by the closed form, in s. `computing` is the time of a step without
+    a network.
     """
     n, beta = FLOAT32 * PARAMETERS, 1 / NETWORKS["10GbE"].between.bandwidth
     if name == "one machine":

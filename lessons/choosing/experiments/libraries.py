@@ -1,4 +1,4 @@
-"""This chapter's strategies, compared with those that torch offers."""
+"""A comparison of this chapter's strategies with those that torch offers."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +20,7 @@ TIME, SENT, STATES = "ms of a step", "MB sent by a rank", "MB of states on a ran
 
 @dataclass(frozen=True)
 class DenseCase(Case):
-    """A chain of equal dense layers, small enough for torch to train it on a CPU."""
+    """A chain of equal dense layers that is small enough for torch to train it on a CPU."""
 
     @cached_property
     def layers(self) -> list[LayerShape]:
@@ -73,10 +73,12 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
     ),
 )
 def torch_beside_ours(run):
-    """Eight dense layers of width 128, Adam, eight ranks with 256 samples each, over 1 GbE. Torch's programs run on
-    simulated machines: gradients are computed, time is virtual. Ours send the messages and train nothing. In both, a
-    rank computes at 20 GFLOP/s on a device that queues its kernels, as a GPU does; kernels have no other cost. Torch's
-    steps include the update, and skip the gradient of the first layer's inputs, which nobody needs.
+    """Eight ranks train eight dense layers of width 128 with Adam, each on 256 samples, over 1 GbE.
+
+    Torch's programs run on simulated machines: gradients are computed, but time is virtual. Ours send the messages and
+    train nothing. In both, a rank computes at 20 GFLOP/s on a device that queues its kernels, as a GPU does; kernels
+    have no other cost. Torch's steps include the update, and skip the gradient of the first layer's inputs, which
+    nobody needs.
     """
     # with torch, which takes seconds to import
     from cluster.torch import simulate

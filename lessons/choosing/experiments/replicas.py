@@ -1,4 +1,4 @@
-"""Replicas: which layers to replicate, and how many times."""
+"""The number of replicas of each layer: which layers to replicate, and how many times."""
 
 import math
 from dataclasses import replace
@@ -51,9 +51,11 @@ RANKS = 8
     ),
 )
 def where_to_cut(run):
-    """Eight V100s with 32 images each, from 1 GbE to 400-gigabit InfiniBand: the plans of PipeDream's partitioner, for
-    profiles that are computed, not measured. Replicas of a stage sum their gradients around a ring while they compute,
-    and the pipeline is never emptied. `plan`: replicas of each stage.
+    """The plans of PipeDream's partitioner for eight V100s with 32 images each, from 1 GbE to 400-gigabit InfiniBand.
+    Its profiles are computed, not measured.
+
+    Replicas of a stage sum their gradients around a ring while they compute, and the pipeline is never emptied. `plan`
+    is the number of replicas of each stage.
     """
     for precision, words in PRECISIONS.items():
         for model in PLANNED:
@@ -125,8 +127,10 @@ SLICE = 8e6  # bytes
 )
 def many_nodes(run):
     """Samples per second as a share of perfect scaling, in closed form, for V100s with 32 images each over 25 GbE.
-    All-reduces use halving and doubling, in three variants: one after backward; 25 MB buckets during backward; or 8 MB
-    slices, those of early layers first, where each layer of the next forward pass waits only for its own slices.
+
+    All-reduces use halving and doubling, in three variants: one all-reduce after backward; 25 MB buckets during
+    backward; or 8 MB slices. Slices of early layers go first, and each layer of the next forward pass waits only for
+    its own slices.
     """
     for model in PLANNED:
         for nodes in NODES:

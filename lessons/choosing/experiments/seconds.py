@@ -1,4 +1,4 @@
-"""The seconds of a step: by formula, in simulation, and on GPUs with tensor cores."""
+"""The time of a step: by formula, in simulation, and on GPUs with tensor cores."""
 
 from dataclasses import replace
 
@@ -45,8 +45,9 @@ from lessons.figure import Look, figure, matching, value
     look=Look("strategy", ("simulated", "paper"), slider="case", kind="bar", log="y", title="samples per second"),
 )
 def on_paper(run):
-    """Samples per second of eight devices, each a node of its own, by formula and simulated message by message. ZeRO-3
-    fetches each layer when it is needed, and none in advance. Memory limits are ignored.
+    """Samples per second of eight devices, each a node of its own, by formula and in a simulation of every message.
+
+    ZeRO-3 fetches each layer when it is needed, and none in advance. Memory limits are ignored.
 
     The pipeline's formula lets links work while stages do. Where a link takes longer than a stage, gradients coming
     back wait for activations going out, which the formula ignores.
@@ -131,9 +132,11 @@ SLOW, FAST = "VGG-16, V100, 10GbE", "GPT-2 XL, H100, NVLink"
     ),
 )
 def tensor_cores(run):
-    """The eight devices from before, compared with one of them, by the formulas: in single precision without tensor
-    cores, and in mixed precision, where tensor cores multiply and each number of a message takes two bytes, even in the
-    averages of local SGD. `faster`: samples per second in mixed precision, divided by those in single precision.
+    """The speed of the same eight devices, as a multiple of one device's, by the formulas. It is shown for single
+    precision without tensor cores, and for mixed precision.
+
+    In mixed precision, tensor cores multiply and each number of a message takes two bytes, even in the averages of
+    local SGD. `faster` is the number of samples per second in mixed precision, divided by that in single precision.
     """
     for name, case in CASES.items():
         cases = {words: replace(case, precision=precision) for precision, words in PRECISIONS.items()}

@@ -1,4 +1,6 @@
-"""What a model's shapes tell us before anything is run: weights, work, and whether the model fits into memory."""
+"""What the shapes of a model's layers tell us before anything is run: its weights, its work, and whether it fits into
+memory.
+"""
 
 import math
 
@@ -46,7 +48,8 @@ PARTS = {
     look=Look("part", ("weights", "work"), kind="bar", title="percent of the model's total"),
 )
 def weights_and_work(run):
-    """Percentages of the weights and multiplications in parts of three published models, counted from their shapes.
+    """The share of three published models' weights and multiplications in each of their parts, in percent, counted from
+    the shapes of layers.
 
     Data parallelism sends as many numbers as there are weights, and hides the transfer behind the work.
     """
@@ -91,9 +94,11 @@ def weights_and_work(run):
     ),
 )
 def does_it_fit(run):
-    """Memory in GB on the fullest of eight 16 GB V100s, which train the largest GPT-2 with Adam in single precision,
-    each on one sequence of 1,024 tokens. States: weights, gradients, and what Adam keeps. Nothing is recomputed in
-    backward. The pipeline holds up to eight micro-batches in flight; the server's own memory is not shown.
+    """Memory on the fullest of eight V100s with 16 GB each, in GB.
+
+    They train the largest GPT-2 with Adam in single precision, each on one sequence of 1,024 tokens. States are
+    weights, gradients, and what Adam keeps. Nothing is recomputed in backward. The pipeline holds up to eight
+    micro-batches in flight. The server's own memory is not shown.
     """
     case = CASES[LARGE]
     return [
