@@ -47,7 +47,7 @@ MOST_TAG = 2**31 - 1  # traces keep tags in 32 bits
 
 
 class Comm(Protocol):
-    """A communicator: what a rank can do with the ranks of its group."""
+    """A communicator, through which a rank exchanges messages with the other ranks of its group."""
 
     rank: int  # of this process, 0 to size - 1
     size: int
@@ -59,13 +59,16 @@ class Comm(Protocol):
 
     @property
     def event_log(self) -> EventLog:
-        """What this rank records. The cluster and the task use it; algorithms should not."""
+        """The event log of this rank. The cluster and the task use it; algorithms should not."""
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         """Send a copy of `x` to rank `dst` and continue."""
 
     def recv(self, src: int, tag: int = 0) -> Message:
-        """Wait for the next message from `src` with `tag`; return it. Raise RankLost if `src` is lost and left none."""
+        """Wait for the next message from `src` with `tag`, and return it.
+
+        Raise RankLost if `src` is lost and no such message is left.
+        """
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
         """Wait for a message with `tag` from any rank, and return (src, message) for the earliest one.
@@ -102,7 +105,9 @@ class Comm(Protocol):
         """
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
-        """Return this rank's piece of the reduced vector: piece r of `shares(len(x), size)` on rank r.
+        """Reduce `x` over all ranks, and return this rank's piece of the result.
+
+        The piece of rank r is slice r of `shares(len(x), size)`.
 
         Raise ValueError if `x` is not a vector, and in the same cases as all_reduce.
         """
@@ -123,7 +128,7 @@ class Comm(Protocol):
         """Wait until every rank has called this."""
 
     def split(self, color: int | None) -> Comm | None:
-        """Return the communicator of the ranks with the same color, in rank order; None for color None."""
+        """Return a communicator of the ranks that pass the same color, in rank order; None if the color is None."""
 
     def shared(self, like: np.ndarray, guard: Guard = "none") -> Shared:
         """Return a vector in memory shared by all ranks, initially rank 0's `like`. Every rank must call this."""
@@ -220,7 +225,9 @@ def snapshot(x: Message) -> Message:
 
 
 def nbytes(x: Message) -> int:
-    """Return the payload bytes of a message: 8 for a number, 0 for None. Raise ValueError if `x` is not a message."""
+    """Return the size of a message's payload in bytes: 8 for a number, 0 for None. Raise ValueError if `x` is not a
+    message.
+    """
     if x is None:
         return 0
     if isinstance(x, np.ndarray):
@@ -265,7 +272,10 @@ class RankLost(ClusterError):
 
 
 class RankFailed(ClusterError):
-    """Raised when the program of `rank` raised an exception at `step`: the __cause__, if available."""
+    """Raised when the program of `rank` raised an exception at `step`.
+
+    That exception is the __cause__, if it is available.
+    """
 
     def __init__(self, message: str, rank: int, step: int = -1):
         super().__init__(message)

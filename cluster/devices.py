@@ -31,7 +31,7 @@ from knobs import match_name, numbers
 
 @dataclass(frozen=True)
 class Device:
-    """The rates at which kernels run, and the cost of a call."""
+    """A device: its arithmetic rates, its memory bandwidth, and the overhead of a kernel call."""
 
     flops: float  # FLOP/s in float32
     bandwidth: float  # bytes/s of its memory
@@ -55,8 +55,9 @@ class Device:
 
 
 class Bill:
-    """A stopwatch that adds up prices instead of measuring: the time `device` takes for the kernels since the last
-    lap.
+    """A stopwatch that measures nothing, but adds up how long kernels would take on `device`.
+
+    Calling it returns the time since the last call, in s.
     """
 
     def __init__(self, device: Device):

@@ -74,7 +74,9 @@ class EventLog:
         self.hold(kind, self.held[HELD.index(kind)] + nbytes)
 
     def inventory(self) -> str:
-        """Return in words what memory this rank holds now: "1,200: 400 for parameters, 800 for optimizer state"."""
+        """Return in words what memory this rank holds now, in bytes, such as "1,200: 400 for parameters, 800 for
+        optimizer state".
+        """
         parts = [f"{nbytes:,} for {kind}" for kind, nbytes in zip(HELD, self.held, strict=True) if nbytes]
         return f"{sum(self.held):,}: {', '.join(parts)}"
 

@@ -21,7 +21,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Jitter:
-    """A distribution of factors: `draw(generator, count)` draws `count` of them. `source` describes it."""
+    """A distribution of the factors by which the time of a step varies.
+
+    `draw(generator, count)` draws `count` factors. `source` describes the distribution.
+    """
 
     draw: Callable[[np.random.Generator, int], np.ndarray]
     source: str
@@ -71,7 +74,7 @@ class Faults:
     seed: int = 0
 
     def after_restart(self, rank: int) -> Faults:
-        """Return the faults that a restarted rank still has: no second crash, and the rest of its pauses."""
+        """Return the faults from the restart of `rank` on: it does not crash again, and only later pauses are left."""
         born = self.back[rank]
         left = tuple((max(start, born), end) for start, end in self.pause.get(rank, ()) if end > born)
         crash = {other: at for other, at in self.crash.items() if other != rank}
@@ -82,7 +85,7 @@ NONE = Faults()
 
 
 class Slowness:
-    """The factor by which a rank takes longer than its device: constant, or drawn again for every step."""
+    """The factor by which a rank is slower than its device: constant or, with jitter, drawn again for every step."""
 
     __slots__ = ("_draws", "_drawn", "_factor", "_jitter", "_slow")
 
@@ -105,7 +108,7 @@ _NUMBER = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 
 
 def parse_slow(text: str, ranks: int) -> dict[int, float]:
-    """Return the factor of each slow rank. In "2:3,5:1.5", rank 2 takes three times as long.
+    """Return the factor of each slow rank. In the text "2:3,5:1.5", for example, rank 2 takes three times as long.
 
     Raise ValueError for invalid text.
     """
@@ -120,7 +123,7 @@ def parse_slow(text: str, ranks: int) -> dict[int, float]:
 
 
 def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], ...]]:
-    """Return the pauses of each rank. In "1:0.5-0.8", rank 1 pauses from 0.5 to 0.8 s.
+    """Return the pauses of each rank. In the text "1:0.5-0.8", for example, rank 1 pauses from 0.5 to 0.8 s.
 
     Overlapping pauses of a rank are merged. Raise ValueError for invalid text.
     """
@@ -142,7 +145,9 @@ def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], .
 
 
 def parse_crash(text: str, ranks: int) -> dict[int, tuple[float, float]]:
-    """Return the crash of each rank that has one. In "3:0.4,1:0.5-0.8", rank 3 is lost for good, and rank 1 restarts.
+    """Return the crash of each rank that has one.
+
+    In the text "3:0.4,1:0.5-0.8", for example, rank 3 is lost for good at 0.4 s, and rank 1 restarts at 0.8 s.
 
     A crash is (time of the crash, time of the restart); the latter is inf for a rank that is lost for good. Raise
     ValueError for invalid text.

@@ -44,9 +44,9 @@ class Link:
 class Network:
     """The links between nodes and, for ranks on the same node, within it. `source` says where the numbers come from.
 
-    The bandwidth of `between` is that of one of a node's `nics`. NICs in excess of `per_node` are not used.
-    A computer that sums vectors in memory instead of sending messages has a `sum`: a sum of vectors of n bytes over P
-    ranks takes latency + 2 (P - 1) / P n / bandwidth from the time at which the last rank joins.
+    `between` has the bandwidth of a single NIC. A node has `nics` of them; those in excess of `per_node` are not used.
+    `sum` is set for a computer that sums vectors in memory instead of sending messages. A sum of vectors of n bytes
+    over P ranks then takes latency + 2 (P - 1) / P n / bandwidth from the time at which the last rank joins.
     """
 
     between: Link
@@ -95,7 +95,7 @@ class Network:
 
 
 class Carrier(Protocol):
-    """Anything that has a time at which it becomes free, as `Port.carry` requires."""
+    """Anything with an attribute `free`, the time at which it becomes free. `Port.carry` needs no more."""
 
     free: float  # s
 
@@ -130,7 +130,7 @@ POST = 0.2e-6  # s; MPI_Isend until the network has the message (Zambre et al., 
 
 
 def link_of(one_way: float, bandwidth: float, overhead: float) -> Link:
-    """Return the link whose short messages take `one_way` seconds in total, i.e. half the time of a ping-pong.
+    """Return a link over which a short message takes `one_way` seconds in total, i.e. half the time of a ping-pong.
 
     This includes the overhead, which is reduced to `one_way` if it is larger.
     """

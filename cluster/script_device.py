@@ -1,4 +1,4 @@
-"""What a rank of a script computes on: a device, and the cost of torch and Python on it.
+"""The devices on which the ranks of a script compute, with the cost of torch operations and Python calls.
 
     operation                 overhead + max(FLOPs / flops, bytes / bandwidth)    16-bit products by `half`
     one that computes much    overhead + bytes slow / bandwidth                   such as a softmax
@@ -57,5 +57,5 @@ def parse_script_device(text: str) -> ScriptDevice:
 
 
 def with_free_python(device: Device) -> ScriptDevice:
-    """Return `device` as a ScriptDevice; unless it already is one, only torch operations take time on it."""
+    """Return `device` as a ScriptDevice on which Python and views take no time. Return a ScriptDevice unchanged."""
     return device if isinstance(device, ScriptDevice) else ScriptDevice(**asdict(device))

@@ -50,7 +50,7 @@ class WaitFor:
 
     @property
     def mean(self) -> float:
-        """The mean seconds per waiting rank."""
+        """The mean waiting time of the ranks that waited, in s."""
         return self.seconds / self.ranks
 
 
@@ -59,7 +59,7 @@ class Summary:
     """Summary statistics of a run. Times are on the run's clock; arrays have one element per rank.
 
     `step_seconds` is the median time of a step, without the first if there are others; NaN without an optimizer.
-    `waits` leave out the first step, too; the time that they cover is, on average over ranks, `waits_over`. A rank is
+    `waits` leaves out the first step, too; it covers `waits_over` seconds of the run, on average over ranks. A rank is
     idle while it is paused, after its end, and while it is blocked at the end of a failed run. `losses` are means by
     step over the ranks that call backward on a scalar; `logged` are means of the values that the script logs or prints,
     by name and step. If no optimizer takes a step, values count as steps: see `mean_by_step`.

@@ -7,7 +7,10 @@ NAMED = 8  # waits that a message lists; the rest are only counted
 
 
 class Wait(NamedTuple):
-    """What `rank` has been waiting for since `since`, in s on the run's clock: a message or, if set, a `collective`."""
+    """A wait of `rank`, which began at time `since`, in s on the run's clock.
+
+    The rank waits for a message or, if `collective` is set, in that collective.
+    """
 
     rank: int
     source: int | Literal["any rank", "the others"]

@@ -54,7 +54,10 @@ def idea(name: str) -> str:
 
 
 def check_name(name: str, own: tuple[str, ...] = ("fast",)) -> str:
-    """Return `name`. Raise ValueError if it is neither in ALL_REDUCE nor among the cluster's `own`."""
+    """Return `name`, the name of an all-reduce.
+
+    Raise ValueError if it is neither in ALL_REDUCE nor in `own`, the names that only this cluster offers.
+    """
     if name not in (*own, *ALL_REDUCE):
         raise ValueError(f"collective: there is no {name!r}; use one of {', '.join((*own, *ALL_REDUCE))}.")
     return name

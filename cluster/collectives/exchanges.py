@@ -66,7 +66,10 @@ def all_to_all(comm: Comm, parts: Sequence[Message], tag: int = COLLECTIVE) -> l
 
 
 def barrier(comm: Comm, tag: int = COLLECTIVE) -> None:
-    """Wait for all ranks: ceil(log2 P) rounds of empty messages to distance 1, 2, 4, ... (dissemination barrier)."""
+    """Wait until all ranks have called this.
+
+    A dissemination barrier: ceil(log2 P) rounds, with an empty message to the rank at distance 1, 2, 4, ... in each.
+    """
     distance = 1
     while distance < comm.size:
         comm.send(None, (comm.rank + distance) % comm.size, tag)
@@ -77,7 +80,7 @@ def barrier(comm: Comm, tag: int = COLLECTIVE) -> None:
 def _fold(comm: Comm, x: np.ndarray, scale: float, tag: int) -> tuple[int, int | None]:
     """Reduce the active ranks to a power of two: each excess rank adds its x to a neighbour's and becomes inactive.
 
-    Return (number of active ranks, this rank's number among them or None).
+    Return the number of active ranks, and this rank's number among them, None if it is inactive.
     """
     active = 1 << (comm.size.bit_length() - 1)
     extra = comm.size - active  # the first 2 * extra ranks pair up, and the odd ones stay active

@@ -47,7 +47,10 @@ def copy_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag:
 
 
 def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> np.ndarray:
-    """Return this rank's piece of `scale` times the sum over all ranks, with the bits of `ring`. x is not changed."""
+    """Return this rank's piece of the sum over all ranks, multiplied by `scale`.
+
+    The result is identical, bit for bit, to that piece of the result of `ring`. x is not changed.
+    """
     size, rank = comm.size, comm.rank
     pieces = [x[share] for share in shares(len(x), size)]
     mine = pieces[rank - 1] if size > 1 else x.copy()

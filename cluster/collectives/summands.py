@@ -6,9 +6,7 @@ import kernels
 
 
 def summand(x: Any, scale: float) -> Any:
-    """Return the message that carries `x`. A summand of a mean is wrapped in a tuple, which marks it without extra
-    bytes.
-    """
+    """Return the message in which `x` is sent. For a mean, `x` is wrapped in a tuple, a mark that costs no bytes."""
     return x if scale == 1.0 else (x,)
 
 

@@ -53,7 +53,10 @@ class ThreadedAllReduce:
 
 
 class AllReduceRecord:
-    """What a rank records of an all-reduce that does not use its links: bytes to its right neighbour, and one span."""
+    """A rank's record of an all-reduce that does not use the rank's own links.
+
+    It consists of one span, and one message to the right neighbour with the bytes that a ring would send.
+    """
 
     def __init__(self, comm: RealComm, flat: Any):
         event_log, rank, size = comm.event_log, comm.rank, comm.size
@@ -119,8 +122,9 @@ def _process_group(comm: RealComm, cuda: bool) -> Any:
 
 @contextlib.contextmanager
 def _cluster_errors(comm: RealComm, waiting: tuple) -> Iterator[None]:
-    """During the block, record that this rank is `waiting`, and convert torch's errors about other ranks to Deadlock
-    and RankLost, after which the group runs no collectives.
+    """During the block, record that this rank is `waiting`, and convert torch's errors about other ranks.
+
+    They become Deadlock or RankLost. After such an error the group runs no more collectives.
     """
     state = comm._state
     state.waiting = waiting

@@ -57,7 +57,7 @@ class SharedCheckpoint:
 
     @contextmanager
     def _hold(self) -> Iterator[np.ndarray]:
-        """Yield the model under its lock, so that no rank sees half a report."""
+        """Yield the model while holding its lock, so that no rank reads a report that is only half written."""
         if self._w is None:
             if self._descriptor < 0:
                 self._descriptor = memory.open_path(self._path)

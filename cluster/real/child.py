@@ -90,7 +90,7 @@ class Reporter:
         self.finished = False
 
     def exchange(self, x: Any) -> list:
-        """Return the x of every rank, as collected by the parent."""
+        """Send `x` to the parent, and return the x of every rank, which the parent has collected."""
         self.tell("offer", x)
         return self._pipe.recv()
 

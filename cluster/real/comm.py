@@ -66,7 +66,9 @@ class RealComm:
 
     @property
     def _sum(self) -> Callable:
-        """The all-reduce over the rank's own links. Not stored, since a network is emulated only once the run starts.
+        """The algorithm of all-reduces over this rank's own links.
+
+        It is chosen at each call, since a network is emulated only once the run starts.
 
         Two ranks exchange in one round the bytes that a ring moves in two, and the result has the same bits. Over an
         emulated network they use the ring, as the simulated cluster does.
@@ -178,7 +180,10 @@ class RealComm:
         return self.members[rank]
 
     def _post(self, x: Message, dst: int, tag: int) -> tuple[Ticket, float]:
-        """Send `x`. Return the ticket for `flush`, and the time when `x` has left an emulated port (0 without one)."""
+        """Send `x`. Return the ticket for `flush`, and the time at which `x` leaves the emulated port.
+
+        Without emulation, that time is 0.
+        """
         check_tag(tag, self._collective)
         state, event_log, target = self._state, self.event_log, self._member(dst)
         start = event_log.clock()

@@ -82,7 +82,8 @@ class EmulatedCompute:
     def _pause(self, until: float, since: float | None = None) -> None:
         """Apply the pauses that begin before `until`.
 
-        A pause delays work by its length. A wait, which has `since`, is only extended to the end of the pause.
+        A pause delays work by the duration of the pause. A wait, for which `since` is given, ends when both the wait
+        and the pause are over.
         """
         while self._pauses and self._pauses[0][0] <= max(until, self.due):
             start, end = self._pauses.pop(0)

@@ -48,7 +48,7 @@ class StreamedEventLog(EventLog):
     def go_on(self, counts: dict[str, float], step: int, messages: int) -> None:
         """Continue the event log of a previous incarnation.
 
-        It had reached `step`, `counts` (by name, see COUNTS), and `messages` rows of messages.
+        That incarnation had reached `step`, the `counts` by name (see COUNTS), and `messages` rows of messages.
         """
         self.step, self._logged = step, messages
         for name, value in counts.items():
@@ -70,7 +70,10 @@ class StreamedEventLog(EventLog):
         self.overdue += overdue
 
     def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
-        """Count the FLOPs of a kernel call. Unless a span is open, record an update span since the last mark."""
+        """Count the FLOPs of a kernel call.
+
+        If no span is open, record the time since the last recorded event as an update.
+        """
         self.flops += flops
         if not self.busy:
             start, self.mark = self.mark, self.clock()

@@ -104,7 +104,7 @@ class FrameReader:
 
 
 class FrameWriter:
-    """A writer of frames to one peer: directly if the system accepts them at once, otherwise through a thread."""
+    """A writer of frames to one peer. Frames that the system does not accept at once are sent by a thread."""
 
     def __init__(self, link: socket.socket):
         self._link, self._turn = link, Lock()
@@ -163,7 +163,7 @@ class FrameWriter:
 
 
 def _after(taken: int, parts: list) -> bytes:
-    """Return the bytes of `parts` from `taken` on."""
+    """Return the bytes of `parts`, one after the other, without the first `taken` bytes."""
     rest = []
     for part in parts:
         rest.append(part[taken:])

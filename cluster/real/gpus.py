@@ -27,7 +27,9 @@ def count() -> int:
 
 
 def place_of(backend: str, local: int) -> str:
-    """Return where rank `local` of this computer will have its arrays: "cuda:0", or "cpu" without NCCL or a GPU.
+    """Return the device for the arrays of rank `local` of this computer, such as "cuda:0".
+
+    It is "cpu" if the backend is not NCCL, or if there is no GPU.
 
     Ranks share GPUs if there are more ranks than GPUs.
     """
@@ -40,7 +42,7 @@ def place_of(backend: str, local: int) -> str:
 
 
 def common_place(place: str, places: Sequence[str]) -> str:
-    """Return `place`, where a rank could have its arrays, or "cpu" if at least one rank has no GPU."""
+    """Return `place`, the device of this rank. Return "cpu" if at least one rank, in `places`, has no GPU."""
     return "cpu" if "cpu" in places else place
 
 
@@ -52,7 +54,7 @@ class Allotment(NamedTuple):
 
 
 def allot(computers: Sequence[str], places: Sequence[str]) -> Allotment:
-    """Return the allotment of GPUs to ranks. Rank r could have its arrays at places[r] of computers[r]."""
+    """Return how many GPUs the ranks use. Rank r runs on computers[r], where its device would be places[r]."""
     size, without, there = len(places), places.count("cpu"), len(set(zip(computers, places, strict=True)))
     if without:
         found = "no CUDA GPU was found" if without == size else f"only {size - without} of {size} ranks have a CUDA GPU"

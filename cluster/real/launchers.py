@@ -75,6 +75,6 @@ def _rank(given: Mapping[str, str], rank: str, size: int, local: str, master: st
 
 
 def first_host(nodes: str) -> str:
-    """Return the first host of an abbreviated SLURM node list: "node01" for "node[01-03,7],other"."""
+    """Return the first host of an abbreviated SLURM node list, e.g. "node01" for "node[01-03,7],other"."""
     first = re.findall(r"^(?:[^,\[]|\[[^\]]*\])*", nodes)[0]
     return re.sub(r"\[([^\],-]*)[^\]]*\]", r"\1", first)

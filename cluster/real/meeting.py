@@ -69,8 +69,9 @@ def own_address(master: str, exchange: Callable[[Any], list]) -> str:
 
 
 def interface(address: str) -> dict[str, str]:
-    """Return the environment variable that makes gloo use the interface with this address, not that of the host name;
-    {} if no interface has this address.
+    """Return, as {name: value}, the environment variable that makes gloo use the network interface with this address.
+
+    By default, gloo uses the interface of the host name. Return {} if no interface has this address.
     """
     import psutil
 

@@ -31,7 +31,10 @@ TURN = 1e-4  # s between two attempts to lock it
 
 
 class MappedVector:
-    """The Shared contract on memory that every rank maps. `descriptor` is this rank's own, needed only for locks."""
+    """A vector in memory that every rank maps; implements `Shared`.
+
+    `descriptor` is this rank's own file descriptor of the memory, which only locks need.
+    """
 
     def __init__(self, vector: np.ndarray, guard: Guard = "none", descriptor: int = -1):
         self.vector, self._guard, self.descriptor = vector, guard, descriptor

@@ -25,7 +25,8 @@ def end_when_closed(pipe: int) -> None:
 def fork_servers_pipe() -> int | None:
     """Return the pipe that the parent of this fork server holds, or None if this process is not a fork server.
 
-    A process that it has forked has closed that pipe; there, the fork server's innermost frame is not its `main`.
+    A process that the fork server has forked is not one: it has closed that pipe. There, the innermost frame of the
+    fork server's code is not `main`.
     """
     frame: FrameType | None = sys._getframe()
     while frame:

@@ -140,7 +140,9 @@ def _start(rank: int, size: int, options: dict[str, Any], work: bytes) -> tuple[
 
 @contextlib.contextmanager
 def _environment() -> Iterator[None]:
-    """Set, during the block, variables that NumPy and torch read when loaded: one thread per rank, the interface.
+    """During the block, set the environment variables that NumPy, torch and gloo read in a new process.
+
+    They ask for one thread per rank, and name the network interface.
 
     Processes started in the block also find our modules first, even if the user's folder has modules of the same name:
     the fork server through the environment, and ranks through the path that multiprocessing copies from this process.

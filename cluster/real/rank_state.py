@@ -68,7 +68,7 @@ class RankStatus:
 
 
 def wait_of(rank: int, waiting: tuple) -> Wait:
-    """Return `RankState.waiting` of a rank as a Wait."""
+    """Return what a rank waits for, `RankState.waiting`, as a Wait."""
     since, slot, collective, src, tag = waiting
     return Wait(rank, "the others" if slot is None else "any rank" if src is None else src, since, collective, tag)
 

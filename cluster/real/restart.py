@@ -43,7 +43,7 @@ _WELCOME = struct.Struct("<qq")  # process and file descriptor of the memory wit
 
 @dataclass(frozen=True)
 class Past:
-    """What a restarted rank continues from: all that the parent knew when its predecessor was lost."""
+    """The state from which a restarted rank continues: all that the parent knew when its predecessor was lost."""
 
     zero: float  # the run's start on the machine's monotonic clock
     back: float  # s of the run's clock at which it should return
@@ -81,8 +81,9 @@ class RestartableLinks(Links):
             self.state[peer] = OPEN if peer in self._awaited else LOST
 
     def send(self, dst: int, channel: Channel, x: Any, sent: float, row: int = -1, reaches: float = math.nan) -> Ticket:
-        """Send as `Links.send` does, and return a ticket; drop `x` if it replies to an incarnation that is gone, or if
-        `dst` is down.
+        """Send as `Links.send` does, and return a ticket.
+
+        Drop `x` if `dst` is down, or if `x` replies to an incarnation of `dst` that is gone.
         """
         with self._turn:
             asked = self._asked.pop((channel[0], dst), dst in self._born)

@@ -11,7 +11,8 @@ from tracing import HELD, IDLE
 
 
 class Returns:
-    """The planned returns of a run. `back` maps ranks to the times of their returns, in s on the run's clock.
+    """The ranks of a run that restart after a crash. `back` maps each to the time of its return, in s on the run's
+    clock.
 
     `start(rank, event_log, past)` starts the process of a returning rank, given the event log of its predecessor, and
     returns the process and the pipe to it.

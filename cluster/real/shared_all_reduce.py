@@ -39,7 +39,7 @@ WIDEST = 16  # bytes of the widest number
 
 @dataclass
 class Staging:
-    """What the all-reduces of one group share: memory, created by the first one, and their order."""
+    """The state that the all-reduces of one group share: memory, which the first one creates, and their order."""
 
     memory: np.ndarray | None = None  # (2 buffers, ranks, AREA) bytes
     last: Future | None = None  # the newest all-reduce in the background

@@ -47,7 +47,7 @@ def catch_signals(*numbers: int) -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def interrupt_at_once() -> Iterator[None]:
-    """Raise KeyboardInterrupt in this block, which need not poll, at the first signal that `catch_signals` catches.
+    """In this block, raise KeyboardInterrupt at the first signal that `catch_signals` catches; no polling is needed.
 
     Building a workload may take a long time, or forever if a user's own file loops, and there is no result to keep.
     """

@@ -137,8 +137,9 @@ def _set_defaults(variables: dict[str, str]) -> None:
 
 
 def _is_recorded(comm: RealComm, store: Any) -> bool:
-    """Return whether rank 0 will report for all ranks: it knows of this rank's failure, or still runs without this
-    rank.
+    """Return whether rank 0 will report the outcome for all ranks.
+
+    That is so if it knows of this rank's failure, or is still running and can continue without this rank.
 
     The store is queried from a thread, because a disconnected store never answers and its timeout does not fire either.
     """

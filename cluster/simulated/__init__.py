@@ -1,4 +1,4 @@
-"""The simulated cluster: one process, virtual time, every rank a strand of it (`cluster/strands`).
+"""The simulated cluster: one process with virtual time, in which every rank is a strand (`cluster/strands`).
 
 The arithmetic is real; only the clock is simulated. A rank runs plain blocking code and has its own time: a kernel
 advances it by the kernel's price on the rank's device, a message by the time it takes on its link.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Actor:
-    """A process with its own time: a rank, or a collective in the background of one."""
+    """A simulated process with its own time: a rank, or a collective that runs in the background of a rank."""
 
     __slots__ = ("blocked_since", "collective", "strand", "inbox", "now", "rank", "source", "source_world", "waits")
 
@@ -44,7 +44,7 @@ class Actor:
         self.now += seconds
 
     def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
-        """Advance by the price of a kernel. In the background, this takes none of the rank's time."""
+        """Advance by the price of a kernel. An actor in the background takes none of its rank's time."""
         self.rank.event_log.flops += flops
         self.now += self.rank.sim.device.seconds(flops, nbytes, itemsize) * self.rank.slowness()
 

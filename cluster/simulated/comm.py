@@ -35,7 +35,7 @@ FLOATS = frozenset(map(np.dtype, "fd"))  # `send` copies these in a tenth of the
 class SimulatedComm:
     """The communicator of `owner` in the group of world ranks `members`.
 
-    `actor` is the one that acts: `owner` itself, or an actor in its background.
+    `actor` sends and receives: it is `owner` itself, or an actor in the background of `owner`.
     """
 
     def __init__(self, owner: Rank, actor: Actor, group: Hashable, members: list[int]):
@@ -252,8 +252,9 @@ class SimulatedComm:
         return [r for r in lost if (self.group, tag, r) not in rank.reported_losses]
 
     def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
-        """Run a collective of `cluster.collectives` message by message in this rank's time, in the compiled loop if
-        possible. Return its result. If a collective of the group has failed before, raise its error.
+        """Run a collective of `cluster.collectives`, message by message, in this rank's time. Return its result.
+
+        The compiled loop runs it if possible. If a collective of the group has failed before, raise its error.
         """
         if self._failed:
             raise self._failed[0]

@@ -87,7 +87,7 @@ class EventQueue:
         heappush(self._heap, (time, serial, event))
 
     def skip(self, now: float, serial: int) -> None:
-        """Continue from the time and the serial number that a compiled loop's own queue has reached."""
+        """Set the clock and the serial number to those that a compiled loop has reached in its own queue."""
         self.now, self.serial = now, count(serial).__next__
 
     def run(self) -> None:

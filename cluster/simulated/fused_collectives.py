@@ -125,7 +125,7 @@ class Participant:
 
 
 def mismatch(rank: int, wanted: tuple, others: tuple) -> ValueError:
-    """Return the error for a `rank` whose sum differs from that of the others. A sum is (length, dtype, scale)."""
+    """Return the error for a `rank` that wants a different sum from the others. A sum is (length, dtype, scale)."""
     ours, theirs = (f"{length} numbers ({dtype})" for length, dtype, _ in (wanted, others))
     other = f"reduce {theirs}" if theirs != ours else "ask for another op"
     return ValueError(
@@ -238,7 +238,7 @@ class FusedAllReduce:
                 participant.comm.event_log.flops += prices[lengths]
 
     def _in_memory(self, total: Link, nbytes: float, scales: np.ndarray) -> tuple[list[float], list[tuple]]:
-        """Return when each rank has a sum formed in the computer's memory, in s, and one message row per rank."""
+        """Return when each rank has the sum, in s, and one message row per rank, for a sum formed in shared memory."""
         size = len(self.participants)
         share = 2 * (size - 1) / size * nbytes
         ends = (self.last + total.latency + share / total.bandwidth + scales).tolist()

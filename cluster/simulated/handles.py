@@ -115,7 +115,10 @@ class PendingSum:
         self._error: ValueError | None = None
 
     def join(self, comm: SimulatedComm, wanted: tuple, part: BackgroundAllReduce) -> bool:
-        """Add the rank of `comm`; if it wants a different sum, refuse all. Return whether all ranks have joined."""
+        """Add the rank of `comm`. Return whether all ranks have joined.
+
+        If the rank wants a different sum, make wait() raise an error on all ranks.
+        """
         self._parts.append(part)
         self._missing -= 1
         if wanted != self._wanted and not self._error:

@@ -34,7 +34,7 @@ PIECES = 3  # number of pieces in which a whole vector is read and written
 
 
 class Memory:
-    """What the ranks share: the vector, its cells, and the latest additions to them."""
+    """The state that the ranks share: the vector, its cells, and the latest additions to each cell."""
 
     def __init__(self, vector: np.ndarray):
         self.vector, self.before = vector.copy(), vector.copy()  # before: each number before its last addition

@@ -115,7 +115,10 @@ class Rank(Actor):
             self.sim.tick()
 
     def charge_all(self, prices: Prices) -> None:
-        """Advance by the prices of several kernels, like repeated calls of `charge`; compiled if none gets a span."""
+        """Advance by the prices of several kernels, as repeated calls of `charge` would.
+
+        If none of the kernels gets a span, a compiled loop adds up the prices.
+        """
         event_log = self.event_log
         if self.interruptible or not event_log.busy:
             for row in prices.rows:

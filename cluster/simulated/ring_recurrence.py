@@ -1,4 +1,4 @@
-"""A ring all-reduce without messages: its sums, bit for bit, its times, from a recurrence, and who decides them."""
+"""A ring all-reduce computed without sending messages: its sums, bit for bit, and its times, from a recurrence."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Strands: what runs a rank of the simulated cluster, and is suspended while the rank waits.
+"""Strands, which run the ranks of the simulated cluster. Like a coroutine, a strand is suspended while its rank waits.
 
 A strand is a greenlet, or has the part of its interface that `Strand` below describes:
 

@@ -53,7 +53,10 @@ __all__ = ["Simulated", "SimulatedMachines", "Summary", "simulate"]
 
 @dataclass(frozen=True)
 class Simulated:
-    """The results of a simulated program. `results` has what each rank returned or, for a script, its global names."""
+    """The results of a simulated program.
+
+    `results` has what each rank returned or, for a script, the rank's global variables.
+    """
 
     recorded: Recorded
 

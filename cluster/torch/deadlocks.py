@@ -30,7 +30,9 @@ def explain(error: Deadlock, sim: Simulation, processes: dict[int, Process]) -> 
 
 
 def _describe(waits: Sequence[Wait], line: str, size: int) -> str:
-    """Return who waits for whom: "ranks 0 to 7 wait for a message (line 5 of dead.py), each from the next rank"."""
+    """Return who waits for whom, such as "ranks 0 to 7 wait for a message (line 5 of dead.py), each from the next
+    rank".
+    """
     ranks = {wait.rank for wait in waits}
     what = f"in {waits[0].collective}" if waits[0].collective else f"for a message{f' ({line})' * bool(line)}"
     each, whom = _whom(waits, size)

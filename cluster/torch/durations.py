@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 class Members:
     """The members of a collective once all have joined: their groups, arrival times in s, and tensors.
 
-    `joiners` has the member for which each one waits: the last to arrive. In a ring, ranks exchange what they have
-    before the last one arrives, so there it is the member whose arrival decided when this one ended.
+    `joiners` has, for each member, the member that it waited for. Usually that is the last one to arrive. In a ring,
+    ranks exchange what they have before the last one arrives, so there it is the member whose arrival decided when this
+    one ended.
     """
 
     def __init__(self, groups: list[Group], joined: list[float], payloads: list):

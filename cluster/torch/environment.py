@@ -97,8 +97,9 @@ def finish_lines() -> None:
 
 
 def _clock(real: Callable[[], Any], unit: float = 0.0) -> Callable[[], Any]:
-    """Return a clock that shows a rank its virtual time, in s or, given a `unit` in s, as an integer number of units;
-    outside a rank it calls `real`.
+    """Return a clock that shows a rank its virtual time. Outside a rank, the clock calls `real`.
+
+    The virtual time is in s or, given a `unit` in s, an integer number of units.
     """
 
     def now() -> Any:
@@ -128,8 +129,9 @@ def _sleep(seconds: float, real: Callable[[float], None] = time.sleep) -> None:
 
 
 def _handle(number: int, action: Any, real: Callable = signal.signal) -> Any:
-    """Install a signal handler and return the previous one; inside a rank install nothing, since Python allows it only
-    in the main thread.
+    """Install a signal handler, and return the previous one.
+
+    Inside a rank, install nothing, since Python allows this only in the main thread.
     """
     return signal.getsignal(number) if current() else real(number, action)
 

@@ -59,8 +59,9 @@ class Future(torch.futures.Future):
 
 
 def drain_after_backward(process: Any) -> None:
-    """During a backward pass, arrange that it waits at its end for all works with futures, since DDP's reducer would
-    wait for them in C++.
+    """Make the current backward pass, if any, wait at its end for all works with futures.
+
+    Otherwise DDP's reducer would wait for them in C++, where a wait blocks all ranks.
     """
     if not process.called_back and torch._C._current_graph_task_id() != -1:
         process.called_back = True

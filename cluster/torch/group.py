@@ -26,7 +26,7 @@ class Group(Collectives):
         self.calls = 0
 
     def describe(self) -> str:
-        """Return "group 'default'", or "group '3' (ranks 0, 2)"."""
+        """Return the group in words, such as "group 'default'" or "group '3' (ranks 0, 2)"."""
         if self._size == self.process.comm.size:
             return "group 'default'" if self.label in ("0", "default_pg") else f"group '{self.label}' (all ranks)"
         shown = ", ".join(map(str, self.members[:6])) + ", ..." * (self._size > 6)

@@ -43,7 +43,7 @@ TRIED = "2.13"
 
 
 def warn_of_version() -> str:
-    """Return a sentence if this version of torch was not tested, else ""."""
+    """Return a warning if this version of torch was not tested, else ""."""
     if torch.__version__.startswith(f"{TRIED}."):
         return ""
     return (

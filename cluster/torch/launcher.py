@@ -154,8 +154,9 @@ class SharedQueue(queue.SimpleQueue):
         self._launcher = launcher
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Return the next value; in the script, first run the ranks that it has started. If the queue is empty, raise
-        queue.Empty or, where a real process would wait (`block`), ClusterError.
+        """Return the next value. If the script itself calls this, first run the ranks that it has started.
+
+        If the queue is empty, raise ClusterError with `block`, since a real process would wait, else queue.Empty.
         """
         if not current():
             self._launcher.run_started()

@@ -26,7 +26,7 @@ def log_values(values: Mapping[str, Any]) -> None:
 
 
 def log_line(line: str) -> None:
-    """Record the losses and accuracies in a line that this rank prints; of several with one name, only the first."""
+    """Record the losses and accuracies in a line that this rank prints. Only the first value of each name counts."""
     mine = current()
     if mine and (found := LINE.findall(line)):
         numbers: dict[str, float] = {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Call:
-    """A rank's call, which must be the same on all ranks of the group."""
+    """A rank's call of a collective, which must be the same on all ranks of the group."""
 
     name: str
     tensors: tuple[tuple[int, Any], ...] = ()  # numbers and data type of each
@@ -120,7 +120,7 @@ class Meeting:
 
 
 def spell_ranks(numbers: Iterable[int]) -> str:
-    """Return these ranks in words: "rank 3", "ranks 0, 1 and 4 to 7"."""
+    """Return these ranks in words, such as "rank 3" or "ranks 0, 1 and 4 to 7"."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][1] + 1:

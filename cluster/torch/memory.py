@@ -40,7 +40,7 @@ class _Storage(ref):
 
 
 class Activations:
-    """The bytes of one rank's activations: now, and their peak in this step."""
+    """The size of one rank's activations, in bytes: now, and at its peak in this step."""
 
     def __init__(self):
         self.nbytes = self.peak = 0

@@ -60,7 +60,7 @@ def operation(func: Any) -> Operation:
 
 
 def nbytes(x: Any) -> int:
-    """Return the bytes of a tensor, or of all tensors in a list of arguments."""
+    """Return the size in bytes of a tensor, or of all tensors in a list of arguments."""
     if isinstance(x, torch.Tensor):
         return x.numel() * x.element_size()
     total = 0

@@ -15,7 +15,7 @@ Round = list[tuple[int, int, int]]
 
 
 def tree(size: int, root: int, nbytes: int) -> list[Round]:
-    """Return the rounds of a broadcast of `nbytes` from `root`."""
+    """Return the rounds of a broadcast of `nbytes` bytes from `root`."""
     rounds, reach = [], 1
     while reach < size:
         ends = [(place, place + reach) for place in range(reach) if place + reach < size]

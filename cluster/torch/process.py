@@ -131,7 +131,7 @@ def is_library_file(name: str) -> bool:
 
 
 def script_line(frame: Any = None) -> str:
-    """Return the innermost line of the script that this thread, or `frame`, executes: "line 31 of train.py".
+    """Return the innermost line of the script that this thread, or `frame`, executes, e.g. "line 31 of train.py".
 
     Return "" if there is none.
     """
@@ -151,5 +151,5 @@ def error_line(error: BaseException) -> str:
 
 
 def at_line(process: Process) -> str:
-    """Return where this rank is in the script, " (line 31 of train.py)", or "" if unknown."""
+    """Return where this rank is in the script, such as " (line 31 of train.py)"; "" if unknown."""
     return f" ({process.line})" if process.line else ""

@@ -6,7 +6,7 @@ from typing import Any
 class PythonCalls:
     """How often a rank has called Python functions.
 
-    Calls that a real process would not make are `ours`, and not priced. Calls up to `priced` have been charged.
+    `ours` counts calls that a real process would not make, which are not priced; `priced` those charged so far.
     """
 
     def __init__(self):

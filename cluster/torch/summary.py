@@ -44,8 +44,9 @@ def summarize(recorded: Recorded) -> Summary:
 
 
 def _step_seconds(trace) -> float:
-    """Return the median time between the ends of successive steps, without the first of more than two. A step ends
-    when its last rank ends it.
+    """Return the median time between the ends of successive steps.
+
+    If there are more than two such times, the first is left out. A step ends when its last rank ends it.
     """
     steps = trace.spans["step"] + 1  # -1 before the first
     ended = np.full(int(steps.max(initial=-1)) + 1, -np.inf)

@@ -76,7 +76,7 @@ def watch(done: threading.Event, interrupted: threading.Event, patience: float, 
 
 
 def standstill(passed: float, used: float) -> float:
-    """Return how long a rank counts as stuck, in s, if it used `used` s of CPU time in the last `passed` s.
+    """Return how long the running rank counts as stuck, in s, after `passed` s in which it used `used` s of CPU time.
 
     On a busy machine, a rank that computes gets only part of a core, and is slow through no fault of its own. So its
     CPU time counts. Real time counts only if it used almost no CPU time, because then it is waiting.

@@ -113,8 +113,9 @@ def _chosen(lanes: Lanes, pieces: Pieces, is_one_program: bool) -> Columns:
 
 
 def _usual(lanes: Lanes, is_one_program: bool) -> np.ndarray:
-    """Return how long work with each span's label usually takes, the median over ranks; infinity for a span that is not
-    work.
+    """Return, for each span, how long work with its label usually takes: the median over ranks.
+
+    It is infinity for a span that is not work.
 
     A rank's value is the lower median of all its spans with the label. In a script, operations of all kinds may have
     the same label, so there each span is compared with the same one on the other ranks, if they have it.
@@ -135,7 +136,7 @@ def _usual(lanes: Lanes, is_one_program: bool) -> np.ndarray:
 
 
 def _same_on_other_ranks(lanes: Lanes, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (mask, median seconds): which spans occur on several ranks, and each one's median duration over them.
+    """Return a mask of the spans that occur on several ranks, and each one's median duration over these ranks, in s.
 
     Spans correspond if label, step and number within the step are equal. The mask leaves out labels that occur on some
     ranks more often than on others in a step.
@@ -159,7 +160,7 @@ def _same_on_other_ranks(lanes: Lanes, spans: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _shortest(lanes: Lanes, waits: np.ndarray) -> np.ndarray:
-    """Return, for each of these waits, the length of the shortest one that the same rank ended at the same time."""
+    """Return, for each of these waits, the length of the shortest wait that the same rank ended at the same time."""
     order = np.lexsort([lanes.by[waits], lanes.end[waits]])
     end, by, took = lanes.end[waits][order], lanes.by[waits][order], (lanes.end - lanes.start)[waits]
     group = np.empty(len(waits), int)

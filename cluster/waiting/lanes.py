@@ -134,8 +134,10 @@ class Lanes:
         return np.flatnonzero(self.waits & (self.by < 0))
 
     def _set(self, rows: np.ndarray, message: np.ndarray, arrival: bool = False) -> None:
-        """Record that these messages ended these waits, except where they are -1. With `arrival`, they did so by
-        arriving: the part of a wait after its message was sent is due to the network.
+        """Record that these messages ended these waits, except where they are -1.
+
+        With `arrival`, a wait ended when the message arrived, so the part after its sending is due to the network.
+        Otherwise it ended when the message was sent.
         """
         rows, message = rows[message >= 0], message[message >= 0]
         self.message[rows], self.by[rows] = message, self.messages.src[message]

@@ -21,7 +21,9 @@ HOPS = 2000  # most steps that a wait is walked back
 
 
 class Pieces:
-    """Pieces of waits: which wait, caused by which rank, how, for how long, and in which span."""
+    """Pieces of waits. A piece has a wait, the rank that caused it, the reason, its duration, and the span in which it
+    happened.
+    """
 
     def __init__(self):
         self._parts: list[tuple] = []
@@ -149,7 +151,7 @@ def _alike(lanes: Lanes, one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _turn(lanes: Lanes, wait: np.ndarray) -> np.ndarray:
-    """Return when the rank that ended each wait sent its previous message, in s; -inf if that went to the same rank."""
+    """Return, for each wait, when the rank that ended it sent its previous message, in s; -inf if to the same rank."""
     m, turn = lanes.messages, np.full(len(wait), -np.inf)
     place = np.empty(len(m.sent), int)
     place[m.by_sender] = np.arange(len(place))
