@@ -161,14 +161,20 @@ def test_a_mistake_of_the_reader_is_told_in_the_jobs_own_sentence(pool):
     assert state.status == "failed" and "larger than the shard" in state.message and state.folder is None
 
 
-def test_a_diverged_run_is_finished_and_says_so(pool):
+def test_a_diverged_run_is_finished_and_says_so(tmp_path):
     e = Experiment.of({"algorithm": "sgd", "workload": "quadratic", "learning_rate": 999, "workers": 1})
-    state = end(pool, pool.submit("ada", e))
-    assert (
-        state.status == "finished"
-        and "no longer finite" in state.message
-        and store.load(state.folder).status == "diverged"
-    )
+    job = Job(e.key(), e, JobState("running"))
+
+    class Report:
+        def __call__(self, kind, **values):
+            job.hear({"kind": kind, **values})
+
+        def progress(self, progress): ...
+
+    worker.perform({"experiment": json.loads(e.json()), "root": str(tmp_path)}, Report(), threading.Event())
+    job.end(0, {})
+    assert job.state.status == "finished" and "no longer finite" in job.state.message
+    assert store.load(job.state.folder).status == "diverged"
 
 
 @naughty

@@ -25,6 +25,7 @@ def test_an_algorithm_run_by_its_name_is_that_experiment(tmp_path):
     assert json.loads(done.stdout)["experiment"] == json.loads(expected.json())
 
 
+@pytest.mark.slow  # of a sentence and exit code 2: test_too_few_ranks_of_torchrun_are_told_once
 def test_a_mistake_gives_one_sentence_and_exit_code_2():
     done = script("downpour", "--n-push", "0")
     assert done.returncode == 2 and "n_push" in done.stderr and done.stderr.count(".\n") == 1
