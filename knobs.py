@@ -261,7 +261,7 @@ Rising = _list_of(float, rising)
 
 
 def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Mapping[str, Any] | None = None) -> Any:
-    """Return an instance of `kind` with these `values`. Raise ValueError that explains the first three mistakes.
+    """Return an instance of `kind` with these `values`. Raise a ValueError that explains the first three mistakes.
 
     `owner` names whose settings these are ("easgd", "the schedule"). `begins` has the defaults that messages show
     instead of the declared ones. Numbers may be strings, since they come from URLs and command lines.

@@ -128,13 +128,13 @@ class Trace:
         return dict(zip(spans["rank"][gone].tolist(), spans["start"][gone].tolist(), strict=True))
 
     def busy(self) -> np.ndarray:
-        """Return the seconds that each rank spent in each kind of span, shape (ranks, len(KINDS))."""
+        """Return the time, in s, that each rank spent in each kind of span, shape (ranks, len(KINDS))."""
         table = np.zeros((self.ranks, len(KINDS)))
         np.add.at(table, (self.spans["rank"], self.spans["kind"]), self.spans["end"] - self.spans["start"])
         return table
 
     def traffic(self) -> np.ndarray:
-        """Return the payload bytes sent from each rank (row) to each other (column), shape (ranks, ranks)."""
+        """Return the number of payload bytes sent from each rank (row) to each other (column), shape (ranks, ranks)."""
         table = np.zeros((self.ranks, self.ranks))
         np.add.at(table, (self.messages["src"], self.messages["dst"]), self.messages["bytes"])
         return table

@@ -19,12 +19,12 @@ import numpy as np
 
 
 def seconds_to_save(work, saving: float, between: float, restart: float = 0.0):
-    """Return the average seconds until `work` seconds of computation have been done and saved."""
+    """Return the average time, in s, until `work` seconds of computation have been done and saved."""
     return (between + restart) * np.expm1((work + saving) / between)
 
 
 def lost_share(work, saving: float, between: float, restart: float = 0.0):
-    """Return the average share of the time spent on anything but `work`: saving, lost work and restarts."""
+    """Return the average share of the time that is not spent on `work`, but on saving, lost work and restarts."""
     return 1 - work / seconds_to_save(work, saving, between, restart)
 
 

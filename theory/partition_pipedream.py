@@ -145,7 +145,7 @@ def _costs(profile: Profile, inside, bandwidth: float, form: str, width: int, co
 
 
 def _solve(stage, only, links, workers, starts, fewer) -> dict[tuple[int, int, int], Cell]:
-    """Return the table of one level, by (first layer, last layer, workers).
+    """Return the table of the best plans on one level, by (first layer, last layer, workers).
 
     stage(i, j, m, later) is the cost of the layers i..j on m workers if the stages after them have `later` workers;
     only(...) is the same if they are the only stage.

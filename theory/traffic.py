@@ -16,12 +16,16 @@ from math import sqrt
 
 
 def intensity(batch: float, positions: float = 1.0, itemsize: int = 4) -> float:
-    """Return the FLOPs that a data-parallel layer computes per byte it sends, among many workers: 3 b A / s."""
+    """Return the number of FLOPs that a data-parallel layer computes per byte it sends.
+
+    With many workers, this is 3 b A / s.
+    """
     return 3 * batch * positions / itemsize
 
 
 def hybrid(replicas: float, workers: int, batch: int, width: int, itemsize: int = 4) -> float:
-    """Return the bytes that a worker sends for a dense layer of width x width. `batch` counts all workers' samples.
+    """Return the number of bytes that a worker sends for a dense layer of width x width. `batch` is the number of
+    samples of all workers.
 
     One replica is pure model parallelism; as many replicas as workers is pure data parallelism.
     """

@@ -1,4 +1,5 @@
-"""Batch norm: a convolution whose outputs are normalised by batch statistics, and in evaluation by population ones.
+"""Batch norm: a convolution whose outputs are normalised by statistics of the batch or, in evaluation, of training
+samples.
 
 In training, each channel of z = conv(x, w) is normalised to mean 0 and variance 1 over the current batch: a worker's
 mini-batch or a pipeline's micro-batch. How a batch is split therefore changes what is learned, unlike for any other

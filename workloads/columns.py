@@ -45,7 +45,8 @@ class Unusable(ValueError):
 
 
 def read(name: str, cells: Sequence[str], lines: Sequence[int], commas_part_cells: bool) -> Column:
-    """Return the column with these cells, which come from these lines of the file. Raise Unusable if it is of no use.
+    """Return the column with these cells, which come from these lines of the file. Raise Unusable if it can be neither
+    a feature nor a label.
 
     If `commas_part_cells`, commas separate cells, so a comma within a cell cannot be a decimal comma.
     """

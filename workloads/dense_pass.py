@@ -33,7 +33,7 @@ class DensePass:
         return cls(layers, by_layer) if small and loss.name == "softmax_cross_entropy" else by_layer
 
     def __call__(self, w, x, target) -> tuple:
-        """Return (loss, g). On a GPU, and where nothing is compiled, this is computed layer by layer."""
+        """Return (loss, g). On a GPU, and where no compiled code exists, they are computed layer by layer."""
         if not isinstance(w, np.ndarray) or not kernels.are_compiled():
             return self.by_layer(w, x, target)
         kind = len(x), x.itemsize

@@ -122,8 +122,10 @@ class MoeBlock(Layer):
     # what is done where the tokens are, before their rows go to experts and after they have returned
 
     def enter(self, parts, x, limited: bool = True) -> tuple:
-        """Return (inputs, routing): a list with the rows of tokens that each expert takes, (rows, width), and what the
-        other methods need to know about the tokens' choices.
+        """Return (inputs, routing): the rows of tokens that each expert takes, and what the other methods need to know
+        about them.
+
+        `inputs` is a list with an array (rows, width) for each expert.
         """
         gain, bias, router = parts[:SHARED]
         h, u, r = norm(x, gain, bias)

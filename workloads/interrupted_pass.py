@@ -21,7 +21,7 @@ class InterruptedPass(ABC):
         self.task, self.model, self.layers = task, task.workload.model, layers
 
     def gradient(self, w, batch: tuple, exchange) -> tuple:
-        """Return (loss, g) of this rank's samples, or of its part of each sample."""
+        """Return (loss, g) of this rank's samples or, if several ranks share each sample, of its part of each."""
         x, target = batch
         computing, weights, saved = self.task.computing, self.cut(w), []
         for number, (layer, parts) in enumerate(zip(self.layers, weights, strict=True)):

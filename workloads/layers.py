@@ -71,8 +71,9 @@ class Layer(Protocol):
 
     @abstractmethod
     def backward_input(self, parts, saved, dy, needed: bool = True) -> tuple[Any, tuple]:
-        """Return (dx, pending): the gradient of the inputs, or None where it is not `needed`, and what
-        `backward_weights` needs. The last element of `pending` is an array.
+        """Return (dx, pending): the gradient of the inputs, and what `backward_weights` needs.
+
+        dx is None where it is not `needed`. The last element of `pending` is an array.
         """
 
     @abstractmethod

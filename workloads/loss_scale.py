@@ -48,7 +48,7 @@ _SCALE: ContextVar[LossScale | None] = ContextVar("lockstep_loss_scale", default
 
 @contextmanager
 def use_scale(scale: LossScale | None) -> Iterator[None]:
-    """Make layers in the block multiply and divide by this scale (None: by 1)."""
+    """Make layers in the block multiply and divide by this loss scale. If it is None, they use 1."""
     token = _SCALE.set(scale)
     try:
         yield

@@ -29,7 +29,7 @@ MLP, DEEP, FILTERS = {"model": ("mlp",)}, {"model": ("residual",)}, {"model": ("
 
 
 class ModelKnobs(DataKnobs):
-    """The model of a supervised workload."""
+    """The settings of the model of a supervised workload."""
 
     model: Literal["mlp", "residual", "cnn", "cnn_bn"] = knob("mlp", "network to train: mlp, residual, cnn or cnn_bn")
     hidden: str = knob("128,128", "sizes of the hidden layers; empty for none", example="128,128", when=MLP)

@@ -68,7 +68,7 @@ class Recorder:
         self.event_log.applied.append((self.event_log.clock(), staleness))
 
     def shared_updates(self, count: int) -> None:
-        """Record that this rank has updated the model in shared memory `count` times."""
+        """Record that this rank has made `count` updates of the model in shared memory."""
         self.event_log.shared_updates += count
 
     def measure(self, quantity: str, value: float) -> None:

@@ -113,7 +113,7 @@ class Task:
         return self.budget.open_ended
 
     def steps(self, together: bool = False) -> Iterator[int]:
-        """Yield this rank's steps, or a server's updates, until the budget is spent.
+        """Yield the steps of this rank until the budget is spent. On a server, these are its updates.
 
         With `together`, all ranks of the run stop at the same step, as collective communication requires. A budget of
         steps or epochs ensures this. For a budget in seconds or with a target loss, the ranks reduce one number in
@@ -358,7 +358,7 @@ class Task:
         self.recorder.loss(loss, samples)
 
     def _check_recomputation(self, whole_layers: bool = False) -> None:
-        """Raise ValueError if activations are to be recomputed: a pass through parts of the model cannot do so.
+        """Raise ValueError if activations are to be recomputed, which a pass through parts of the model cannot do.
 
         It can recompute attention weights if it runs `whole_layers`.
         """

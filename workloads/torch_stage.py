@@ -149,7 +149,8 @@ class TorchStage:
 
 
 def _kept_bytes(node, constant: set[int]) -> int:
-    """Return the bytes that autograd keeps for the backward pass from `node`, except storages at `constant` addresses.
+    """Return the number of bytes that autograd keeps for the backward pass from `node`, except storages at `constant`
+    addresses.
 
     Hooks for saved tensors would give the same number, but networks that use torch.func do not allow them.
     """

@@ -299,7 +299,7 @@ def mlp_shapes(width: int) -> tuple[tuple[int, ...], ...]:
 
 
 def mlp_start(generator: np.random.Generator, width: int, gain: float) -> list[np.ndarray]:
-    """Return the initial parameters. W2 is He's initialisation times `gain`."""
+    """Return the initial parameters of an MLP block. W2 is He's initialisation times `gain`."""
     return _dense(generator, *mlp_shapes(width)[::2], gain=gain)
 
 
@@ -322,7 +322,7 @@ def mlp_back(parts, saved, dy) -> tuple:
 
 
 def mlp_weights(gradients, pending) -> None:
-    """Write the gradients of the parameters to `gradients`."""
+    """Write the gradients of an MLP block's parameters to `gradients`."""
     h, dz, a, dy = pending
     kernels.dense_backward_weights(*gradients[:2], rows(h), rows(dz))
     kernels.dense_backward_weights(*gradients[2:], rows(a), rows(dy))

@@ -17,7 +17,7 @@ _mount = script("chrome")
 
 
 def show(run: str = "", answer: int = 0, in_part: bool = False) -> None:
-    """Mount the script at the end of the page; `run` is the name of the run in the address, if any.
+    """Mount chrome.js at the end of the page. `run` is the name of the run in the address, if any.
 
     The page scrolls once to the question or the answer with the number `answer`. If it was drawn `in_part`, it is drawn
     again, with `opened` in the session's state, once the curtain has opened (opening.js).

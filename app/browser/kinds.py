@@ -1,4 +1,4 @@
-"""Draw one hidden element of each kind at start-up, so that the browser loads its code before it is needed.
+"""Draw one hidden Streamlit element of each kind at start-up, so that the browser loads the code of all kinds early.
 
 The browser loads the script of a kind when it first draws one, and React shows a placeholder until then. While there
 are placeholders, React waits for half a second before it fills any (`FALLBACK_THROTTLE_MS`), even those of buttons that

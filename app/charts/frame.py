@@ -1,4 +1,4 @@
-"""The frame that all charts share."""
+"""The layout that all charts have in common."""
 
 import plotly.graph_objects as go
 

@@ -1,4 +1,4 @@
-"""Predicted against published utilisation, one dot per configuration."""
+"""A chart of predicted against published utilisation, with one dot per configuration."""
 
 import numpy as np
 import plotly.graph_objects as go

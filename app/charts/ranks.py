@@ -1,4 +1,4 @@
-"""Traffic between ranks, and quantities measured per rank, in the first run shown."""
+"""Charts of the first run shown: traffic between ranks, and quantities measured per rank."""
 
 from collections.abc import Sequence
 
@@ -110,8 +110,9 @@ def _beside(x0: float, y0: float, x1: float, y1: float) -> str:
 
 
 def _moved(there: float, back: float) -> str:
-    """Return what a link carries: "1.64 MB each way", "1.7 MB both ways" if the two directions differ, or "1.64 MB" if
-    it carries bytes one way only.
+    """Return the amount that a link carries, such as "1.64 MB each way".
+
+    It is "1.7 MB both ways" if the two directions differ, and "1.64 MB" if the link carries bytes one way only.
     """
     if not (there and back):
         return units.size(max(there, back))
@@ -128,7 +129,7 @@ def _aside(where: str, label: str) -> str:
 
 
 def by_rank(shown: list[Shown]) -> go.Figure:
-    """Return a figure of each rank's mean of the quantities that the first run measured."""
+    """Return a figure of the quantities that the first run measured, each with its mean on every rank."""
     run, names = shown[0].run, lane_names(shown[0].run)
     rows = rank_series(run)
     across = min(3, len(rows))

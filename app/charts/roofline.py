@@ -1,4 +1,4 @@
-"""How fast kernels are on this machine, and how fast they could be."""
+"""The roofline chart: how fast kernels are on this machine, and how fast they could be."""
 
 import numpy as np
 import plotly.graph_objects as go

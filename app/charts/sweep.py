@@ -54,8 +54,9 @@ def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str,
 
 @dataclass(frozen=True)
 class Combinations:
-    """Runs over the values of two settings. `runs` maps (column, row) to a run, or to the reason why there is
-    none yet.
+    """Runs over the values of two settings.
+
+    `runs` maps (column, row) to a run or, if there is none yet, to the reason why.
     """
 
     across: str
@@ -65,7 +66,7 @@ class Combinations:
     runs: Mapping[tuple[int, int], Run | str]
 
     def values(self, figure: str) -> np.ndarray:
-        """Return `figure` from the runs' summaries, shape (rows, columns), NaN where there is none."""
+        """Return one value, `figure`, of each run's summary, shape (rows, columns); NaN where there is none."""
         table = np.full((len(self.rows), len(self.columns)), np.nan)
         for (column, row), run in self.runs.items():
             known = isinstance(run, Run) and run.status == "finished"
@@ -74,8 +75,8 @@ class Combinations:
         return table
 
     def words(self, figure: str) -> list[list[str]]:
-        """Return `figure` from the runs' summaries as text with units. For an unfinished run, the text says that it is
-        unfinished.
+        """Return one value, `figure`, of each run's summary as text with units. The text of an unfinished run says that
+        it is unfinished.
         """
         return [
             [_cell(self.runs[column, row], figure) for column in range(len(self.columns))]
@@ -84,7 +85,7 @@ class Combinations:
 
 
 def heat(grid: Combinations, figure: str) -> str:
-    """Return an HTML table of every run's `figure`; larger values have a deeper colour.
+    """Return an HTML table of one value, `figure`, of each run's summary. Larger values have a deeper colour.
 
     A cell with a run is a button, whose data-cell is its column and row: "1 0".
     """

@@ -1,4 +1,4 @@
-"""Words for the runs on the page: the legend of the charts, and figures as text."""
+"""Words for the runs on the page: the legend of the charts, and values as text."""
 
 from collections.abc import Callable
 from html import escape

@@ -37,7 +37,8 @@ def load_pinned_runs() -> tuple[list[tuple[str, Run]], list[str]]:
 
 
 def name_runs(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, int] | None = None) -> list[Shown]:
-    """Return the runs, each with a colour (default: this session's) and a name that shows how it differs.
+    """Return the runs, each with a colour (default: this session's) and a name that shows how it differs from the
+    others.
 
     Runs that differ only in their seed are merged into one, represented by the run called `leader` if it is among them.
     """
@@ -91,13 +92,15 @@ def before(now: Experiment, others: Collection[str]) -> Shown | None:
 
 
 def of(own: Shown, shown: Sequence[Shown]) -> Shown | None:
-    """Return the pinned run that `own` is compared with: the last one shown that trained on the same task."""
+    """Return the pinned run with which `own` is compared: the last one shown that trained on the same task."""
     task = own.run.experiment
     return next((one for one in reversed(shown) if one is not own and comparable(one.run.experiment, task)), None)
 
 
 def of_the_next() -> tuple[str, Run] | None:
-    """Return (folder, run) of the reference for the next run: the first pinned run, or the one on the page."""
+    """Return (folder, run) of the run with which the next run will be compared: the first pinned run, or the run on the
+    page.
+    """
     for name in pins.names():
         if run := session.find(name):
             return str(session.ROOT / name), run

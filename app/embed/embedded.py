@@ -1,4 +1,4 @@
-"""A single picture of the experiment or schedule that a query names, as a small page without a session.
+"""Draw a single picture of the experiment or schedule that a query names, as a small page without a session.
 
 If the run is not stored, the pool makes it first, and the page waits for it. A line below the picture links to the
 workbench with the same query.

@@ -11,8 +11,8 @@ from experiments.specification.experiment import Experiment
 
 
 class Question(NamedTuple):
-    """A question: `query` is the experiment that answers it, `against` its reference, both as queries; "" is the
-    default experiment.
+    """A question. `query` is the experiment that answers it, and `against` the experiment with which that is compared.
+    Both are queries, where "" is the default experiment.
 
     `options` are two predictions; `right` is the index of the correct one. `axis` is the x axis of the curves on which
     the difference is visible.

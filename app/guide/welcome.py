@@ -35,7 +35,8 @@ def first() -> bool:
 
 
 def is_alone() -> bool:
-    """Return True while a browser draws its first screen, whose run's pictures follow once the reader sees it.
+    """Return True while a browser draws its first screen. The pictures of the screen's run follow once the reader sees
+    it.
 
     Tests without a browser have no curtain to open, and get the whole page at once.
     """

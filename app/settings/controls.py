@@ -203,8 +203,8 @@ def reaching(one: Control, value: float) -> Control:
 
 @cache
 def main(settings: type[Knobs]) -> tuple[Control, ...]:
-    """Return the settings that make an algorithm what it is, at most MAIN: first those that delay information, then in
-    the order of their declaration.
+    """Return at most MAIN settings that make an algorithm what it is. Those that delay information come first;
+    otherwise, they have the order of their declaration.
 
     The learning rate, and the update with its momentum, are not among them, because most algorithms have these. Nor is
     text, such as how layers are cut into stages.

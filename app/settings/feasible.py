@@ -25,7 +25,7 @@ class Mend(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The label of the button that sets this value: "Use 8 workers", "Leave out lost ranks"."""
+        """The label of the button that sets this value, such as "Use 8 workers" or "Leave out lost ranks"."""
         if self.value == "":
             return f"Leave out {field_label(self.name)}"
         if self.name == "workers":
@@ -34,7 +34,9 @@ class Mend(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why an experiment cannot run, and the numbers that may fix it; empty, and falsy, if it can run."""
+    """The reason why an experiment cannot run, and the numbers that may fix it. It is empty, and false, if the
+    experiment can run.
+    """
 
     text: str = ""
     remedies: tuple[int, ...] = ()

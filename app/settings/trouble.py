@@ -1,4 +1,4 @@
-"""Common faults of a cluster, one chip each. The settings behind them give the details."""
+"""Chips that inject common faults into a cluster. The settings behind the chips give the details."""
 
 import streamlit as st
 
@@ -19,7 +19,7 @@ MIDDLE = 0.04  # s: half of the default experiment's run, if none is on the page
 
 
 def choose(cluster: str) -> None:
-    """Draw the chips; the chips of the experiment's faults are on."""
+    """Draw the chips. The chip of a fault is on if the experiment has the fault."""
     state = st.session_state
     there = [name for name in WORDS if name != CALM and state.setdefault(name, QUIET[name == "jitter"]) not in QUIET]
     refused = REFUSED.get(cluster, {})

@@ -44,7 +44,7 @@ def show(chapter: Chapter) -> None:
 
 
 def _asked(sheet: Sheet) -> None:
-    """Show how many points each criterion earns, its hints one at a time, and the targets."""
+    """Show how many points each criterion earns, its hints (one at a time), and the targets."""
     st.markdown("## What it is worth", anchors=False)
     st.markdown(f"{sum(sheet.points.values())} points in all, scaled to a score of 100:")
     for number, (mark, points) in enumerate(sheet.points.items(), 1):

@@ -88,7 +88,7 @@ def downloads(run: Run, name: str) -> None:
 
 
 def _learned(run: Run) -> record.Learning | None:
-    """Return the path of the run's models if a replay has computed it, else None; a page does not wait for it."""
+    """Return the path of the run's models if a replay has computed it, else None. No page waits for a replay."""
     return export.learning(run, session.ROOT, patience=-1.0)
 
 

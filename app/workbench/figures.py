@@ -16,7 +16,7 @@ SPREAD = '<p class="spread">{}</p>'
 
 
 def await_them(experiment: Experiment) -> None:
-    """Draw placeholders for the figures of a run in progress."""
+    """Draw placeholders for the main figures of a run in progress."""
     names = [
         name
         for name in choose_figures(ABOVE, experiment)

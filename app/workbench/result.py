@@ -31,7 +31,7 @@ LANES = (
 
 
 class UnderWay(Protocol):
-    """A run in progress, in the layout of a finished one: title and progress, line, and curves."""
+    """A run in progress, in the layout of a finished one: title and progress, the line below, and curves."""
 
     def head(self) -> None: ...
     def line(self) -> None: ...

@@ -83,7 +83,7 @@ def beyond(experiment: Experiment) -> list[str]:
 
 
 def _actions(experiment: Experiment | None, refusal: str) -> None:
-    """Draw the buttons; if the experiment cannot run, draw the reason and the nearest one that can."""
+    """Draw the buttons. If the experiment cannot run, draw the reason and the nearest experiment that can."""
     state = st.session_state
     with st.container(horizontal=True, gap="xsmall", wrap=False):
         st.button(
@@ -133,7 +133,7 @@ def bar(experiment: Experiment | None, refusal: str) -> None:
 
 
 def _changed() -> list[str]:
-    """Return the settings that differ from those of the run on the page."""
+    """Return the settings whose values differ from those of the run on the page."""
     state = st.session_state
     before = chosen.widget_values(state.asked) if state.get("asked") else {}
     return [name for name, value in chosen.values().items() if before.get(name, value) != value]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Constants(NamedTuple):
-    """Shares of peak rates, unless another unit is given."""
+    """The constants of the planner. They are shares of peak rates, unless another unit is given."""
 
     products_a100: float = 0.9020  # that an infinitely large product of 16-bit matrices attains
     products_h100: float = 0.7713

@@ -67,22 +67,24 @@ class LanguageModel:
 
     @property
     def expert_parameters(self):
-        """The parameters of a layer that expert parallelism divides: those of its experts, if there are several."""
+        """The number of parameters of a layer that expert parallelism divides, i.e. those of its experts; 0 without a
+        mixture.
+        """
         return np.where(self.is_mixture, self.experts * self.matrices * self.width * self.ffn, 0)
 
     @property
     def layer_parameters(self):
-        """The parameters of one layer."""
+        """The number of parameters of one layer."""
         return self._layer(self.experts)
 
     @property
     def parameters(self):
-        """All parameters, with the embedding and, unless it is tied, the output layer."""
+        """The number of all parameters, with the embedding and, unless it is tied, the output layer."""
         return self.layers * self.layer_parameters + self._rest
 
     @property
     def active_parameters(self):
-        """The parameters that a token uses: those of the experts that it visits, and all others."""
+        """The number of parameters that a token uses: those of the experts that it visits, and all others."""
         return self.layers * self._layer(self.chosen) + self._rest
 
     def _layer(self, experts):
@@ -98,7 +100,7 @@ class LanguageModel:
         return embedding + (2 - self.gated) * h
 
     def flops(self, scores: float = 1.0):
-        """Return the FLOPs per token of forward and backward, without recomputation.
+        """Return the number of FLOPs per token of a forward and backward pass, without recomputation.
 
         `scores` is the share of attention scores that counts: publications count all of them (1), although a causal
         mask leaves half (`CAUSAL`).

@@ -28,7 +28,7 @@ TIGHT = 0.93  # share of a GPU's memory above which published rows are often slo
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Bytes on the fullest GPU."""
+    """The memory in use on the fullest GPU, in bytes, by kind."""
 
     states: Any  # float32 weights and two moments
     weights: Any  # 16-bit
@@ -45,7 +45,7 @@ class MemoryUse:
 
 
 def memory_use(setup: Setup) -> MemoryUse:
-    """Return the bytes of memory in use on the fullest GPU, by kind."""
+    """Return the memory in use on the fullest GPU, in bytes, by kind."""
     model, at, software = setup.model, setup.layout, setup.software
     own, stage = sum(setup.own_parameters), setup.stage_parameters
     layer = (model.layer_parameters - model.expert_parameters * (1 - 1 / at.expert)) / at.tensor

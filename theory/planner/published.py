@@ -64,7 +64,7 @@ class PublishedRows:
 
 
 class Errors(NamedTuple):
-    """How far predicted tokens per second are from published ones, as shares of the latter."""
+    """The errors of predicted tokens per second, as shares of the published ones."""
 
     rows: int
     median: float

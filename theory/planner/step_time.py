@@ -301,16 +301,16 @@ def _message(prices: StepPrices):
 
 
 def tokens_per_second(setup: Setup, constants: Constants = FITTED):
-    """Return the tokens that each GPU processes per second."""
+    """Return the number of tokens that each GPU processes per second."""
     return throughput(setup, step_time(setup, constants))
 
 
 def throughput(setup: Setup, time: StepTime):
-    """Return the tokens that each GPU processes per second, if a step takes this time."""
+    """Return the number of tokens that each GPU processes per second if a step takes this time."""
     return setup.batch * setup.model.sequence / setup.layout.gpus / time.seconds
 
 
 def utilisation(setup: Setup, rate, scores: float = 1.0):
-    """Return the model's FLOPs at `rate` tokens per second per GPU as a share of the peak (MFU)."""
+    """Return the model FLOP/s per GPU at `rate` tokens per second per GPU, as a share of the peak (MFU)."""
     peak = np.where(setup.software.fp8, setup.gpu.fp8, setup.gpu.half)
     return rate * setup.model.flops(scores) / peak
