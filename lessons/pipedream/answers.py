@@ -13,7 +13,7 @@ SMALL_VGG_REVERSED = Profile(forward=(1.0, 3.0), backward=(1.0, 5.0), activation
 
 
 def faster(run, stages: int, chunks: int) -> float:
-    """Return the throughput of a pipeline that is never drained, relative to GPipe."""
+    """Return the throughput of a pipeline that is never drained, divided by GPipe's."""
     flushed = schedule_timing.simulate(schedules.lists("gpipe", stages, chunks), COSTS).makespan / chunks
     return flushed / _period(lambda count: schedules.lists("pipedream", stages, count), COSTS)
 
@@ -25,7 +25,9 @@ def late(run, stages: int, stage: int) -> float:
 
 
 def copies(run, stages: int, weights: str) -> float:
-    """Return the memory of all weight versions on all stages, as a multiple of the size of the model's weights."""
+    """Return how much memory all weight versions on all stages take, as a multiple of the size of the model's
+    weights.
+    """
     policy = (lambda batch: max(0, batch - (stages - 1))) if weights == "vertical" else None
     alive = [
         staleness.count(ops, stash=weights != "none", policy=policy)[stage].alive
@@ -35,8 +37,10 @@ def copies(run, stages: int, weights: str) -> float:
 
 
 def follows(run, weights: str) -> str:
-    """Return the weights at which an update is the gradient of the loss: the "newest", one "older" version, the "mixed"
-    versions that its forward pass read, or "nothing" if it is at none of these.
+    """Return the weights at which an update is the gradient of the loss: "newest", "older", "mixed" or "nothing".
+
+    "older" is one older version, "mixed" are the versions that the update's forward pass read on the stages, and
+    "nothing" stands for none of these.
     """
     tried = {"algorithm": "pipedream", "workers": 4, "learning_rate": 0.1, "batch": 32, "width": 16, "weights": weights}
     far = distance(run, **tried, **EXACT)
@@ -45,8 +49,9 @@ def follows(run, weights: str) -> str:
 
 
 def worst(run, stages: int) -> str:
-    """Return which weights for the two passes give the highest final loss: "stash", "none" or "vertical"; "level" if
-    all losses are within 5 %.
+    """Return the choice of weights for the two passes that ends at the highest loss: "stash", "none" or "vertical".
+
+    Return "level" if all losses are within 5 %.
     """
     kinds = {"stash": STASH, "none": NONE, "vertical": VERTICAL}
     losses = {key: loss_after(run, kind, stages) for key, kind in kinds.items()}
@@ -55,8 +60,10 @@ def worst(run, stages: int) -> str:
 
 
 def first(run, rates: str) -> str:
-    """Return the method that reaches the loss in less time, "pipedream" or "gpipe": each at the best of a few rates and
-    momenta, or both at the same small rate if `rates` says so.
+    """Return the method that reaches the target loss in less time: "pipedream" or "gpipe".
+
+    Each runs at the best of a few learning rates and momenta, or both at the same small learning rate if `rates` says
+    so.
     """
     tried = {
         "pipedream": ("stash", ((0.02, 0.0), (0.04, 0.0), (0.08, 0.0), (0.16, 0.0))),
@@ -70,8 +77,8 @@ def first(run, rates: str) -> str:
 
 
 def period(run, seconds: str) -> float:
-    """Return the seconds between mini-batches in a full pipeline with these stage times. The forward pass takes a third
-    of each.
+    """Return the time between mini-batches in a full pipeline with these stage times, in s. The forward pass takes a
+    third of each.
     """
     times = [float(word) for word in seconds.split(", ")]
     costs = {(kind, stage): part * time / 3 for stage, time in enumerate(times) for kind, part in COSTS.items()}
@@ -87,7 +94,7 @@ def plan(run, bandwidth: int, layers: str) -> str:
 
 
 def _period(lists, costs) -> float:
-    """Return the time per mini-batch in the steady state."""
+    """Return the time per mini-batch once the pipeline is full."""
     return (
         schedule_timing.simulate(lists(240), costs).makespan - schedule_timing.simulate(lists(120), costs).makespan
     ) / 120

@@ -29,7 +29,7 @@ WIDTHS = 220, 300  # neurons of a layer: 48,000 to 90,000 numbers each
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     right, full, fresh, stashed, frugal, lean, short = POINTS
     dice = random.Random(seed)
     stages, batches = dice.choice([4, 5, 6]), dice.randint(18, 24)

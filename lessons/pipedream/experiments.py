@@ -1,4 +1,4 @@
-"""PipeDream and stale weights: what a pipeline that never empties costs in learning, memory and network."""
+"""PipeDream and stale weights: what a pipeline that never empties costs in learning, memory and network traffic."""
 
 from collections import deque
 from functools import partial
@@ -37,7 +37,7 @@ TIMED = {"GPipe": SYNCHRONOUS | FOUR, "stash": STASH, "SpecTrain": SPECTRAIN, "2
 
 
 def loss_after(run, how, stages):
-    """Return the loss at the end of 300 mini-batches with momentum, at the rate that all methods share."""
+    """Return the loss at the end of 300 mini-batches with momentum, at the learning rate that all methods share."""
     return tail(run(**how, workers=stages, momentum=0.9, learning_rate=0.003, steps=300, **DEEP))
 
 
@@ -50,9 +50,10 @@ LOW, MOST = 0.5, 400  # the loss to reach, and the mini-batches it may take
 
 
 def to_a_loss(run, method, rate, momentum, clock):
-    """Return the (mini-batches, seconds) that four stages take to reach LOW; infinite beyond MOST mini-batches.
+    """Return (mini-batches, seconds) until the loss on four stages falls to LOW. Both are infinite beyond MOST
+    mini-batches.
 
-    Where weights are computed in slots, `clock` converts mini-batches to seconds.
+    For a method whose weights are computed on one machine (see IN_SLOTS), `clock` converts mini-batches to seconds.
     """
     if method in IN_SLOTS:
         steps = _steps_in_slots(run.seed, *IN_SLOTS[method], rate, momentum)
@@ -80,7 +81,7 @@ def _steps_in_slots(seed, stages, how, rate, momentum):
 
 
 def clock(run, method):
-    """Return a function that converts a number of mini-batches to seconds, derived from two short runs on four
+    """Return a function that converts a number of mini-batches to seconds. It is derived from two short runs on four
     stages.
     """
     values = {**TIMED[method], **DEEP, "workers": 4, "learning_rate": 0.001}
@@ -89,7 +90,7 @@ def clock(run, method):
 
 
 def tail(done, last=60):
-    """Return the mean loss of the last mini-batches; infinite if the run diverged, or ended at twice the loss of
+    """Return the mean loss of the last mini-batches. It is infinite if the run diverged, or ended at twice the loss of
     guessing or more.
     """
     loss = float(done.losses["loss"][-last:].mean())
@@ -112,10 +113,11 @@ def tail(done, last=60):
     look=Look("stages", ("speed-up",), "pipeline", theory=("ideal",), title="times as fast as one machine"),
 )
 def never_empty(run):
-    """Digits, 32 layers, 100 mini-batches of 32, momentum, a small rate; the network takes no time.
+    """Training on digits with 32 layers and momentum, for 100 mini-batches of 32 at a small learning rate. The network
+    takes no time.
 
-    GPipe cuts each mini-batch into eight micro-batches, and empties before the next. `never emptied`: 1F1B without a
-    flush, whole mini-batches, an update after each backward pass, and every pass on the current weights.
+    GPipe cuts each mini-batch into eight micro-batches, and its pipeline empties before the next. `never emptied`: 1F1B
+    without a flush, whole mini-batches, an update after each backward pass, and every pass on the current weights.
     """
     where = DEEP | {"depth": 30, "momentum": 0.9, "learning_rate": 0.001, "steps": 100}
     ways = {"GPipe": SYNCHRONOUS | {"chunks": 8}, "never emptied": NONE}
@@ -129,7 +131,7 @@ def never_empty(run):
 
 
 def _gain(rows, stages):
-    """Return the speed of a pipeline that is never emptied, relative to GPipe."""
+    """Return the speed of a pipeline that is never emptied, divided by GPipe's."""
     streams, flushed = (value(rows, "speed-up", stages=stages, pipeline=p) for p in ("never emptied", "GPipe"))
     return streams / flushed
 
@@ -157,10 +159,12 @@ NETS = {"smooth": RESIDUAL, "ReLU": PLAIN}
     look=Look("weights", PLACES, kind="bar", title="distance of an update from the gradient at these weights"),
 )
 def whose_gradient(run):
-    """Digits, eight dense layers with ReLU in four stages, without momentum; the mean of mini-batches 24 to 27.
+    """How far an update is from the gradient of its mini-batch at three sets of weights, as a multiple of that
+    gradient's length.
 
-    How far an update is from the gradient of its mini-batch at three sets of weights, as a multiple of that gradient's
-    length: those that its forward pass read on each stage, the version that the first stage read, and the newest.
+    Eight dense layers with ReLU in four stages train on digits without momentum; values are means over mini-batches 24
+    to 27. The weights are those that the forward pass read on each stage, the version that the first stage read, and
+    the newest.
     """
     for weights, how in {"none": NONE, "stash": STASH, "vertical sync": VERTICAL}.items():
         far = distance(run, **how, workers=4, batch=32, **PLAIN, **EXACT)
@@ -214,7 +218,8 @@ STALE = {
     ),
 )
 def stale_weights(run):
-    """Digits, 16 layers (residual, tanh), 300 mini-batches, momentum 0.9, the same rate for all.
+    """Training a residual tanh network of 16 layers on digits for 300 mini-batches, with momentum 0.9 and the same
+    learning rate for all.
 
     On stage s of S, S-1-s updates lie between a mini-batch's forward pass and its own update; with vertical sync all
     stages are S-1 updates behind. SpecTrain predicts the weights at the end of the mini-batch; with `own`, a stage
@@ -258,8 +263,8 @@ TUNED = {  # on how many stages weights are computed, how, and the steps to try
     look=Look("weights", ("loss",), "momentum", kind="bar", title="loss of the last 30 mini-batches"),
 )
 def tidiest_at_best(run):
-    """Digits, eight layers (residual, tanh) in eight stages, 300 mini-batches. Each method has its own best rate for
-    each momentum. The weights are computed on one machine.
+    """Training a residual tanh network of eight layers in eight stages, on digits for 300 mini-batches. Each method has
+    its own best learning rate for each momentum. The weights are computed on one machine.
     """
     for weights, (stages, how, steps) in TUNED.items():
         train = partial(_train, run, stages, {"steps": 300, **how})
@@ -299,7 +304,8 @@ def _train(run, stages, how, momentum, rate):
     look=Look("net", ("loss",), "weights", kind="bar", title="loss of the last 60 mini-batches"),
 )
 def where_stashing_matters(run):
-    """Digits, 300 mini-batches, without momentum, eight dense layers of 64 (ReLU) or 16 residual ones of 32 (smooth).
+    """Two networks trained on digits for 300 mini-batches without momentum: eight dense layers of 64 units with ReLU,
+    or 16 residual layers of 32 units with a smooth activation.
 
     A ReLU that was active in the forward pass may be inactive at the newest weights, and a plain net multiplies the
     error by every layer's weights in the backward pass: the products of old activations and new weights are not the
@@ -356,7 +362,7 @@ HOLDS = {
     ),
 )
 def what_a_stage_holds(run):
-    """Four stages of a model of 24 layers; the most bytes held at one time, as the run counted them.
+    """The most bytes that each of four stages holds at one time, for a model of 24 layers. The run counted them.
 
     `versions`: weights held, as a multiple of the stage's own; `micro-batches`: activations, as a multiple of those of
     one; `delay`: updates between reading weights and changing them. A micro-batch is 8 samples everywhere, and GPipe
@@ -401,10 +407,10 @@ def what_a_stage_holds(run):
     ),
 )
 def few_on_their_way(run):
-    """The share of the time that each of four stages computes, against the latency c of a message, in units of a
-    forward pass f of one stage. A backward pass b takes 2 f.
+    """The share of the time that each of four stages computes, against the latency of a message.
 
-    Measured in the middle of a run, when the pipelines are full.
+    The latency, c, is in units of f, the forward pass of one stage. A backward pass b takes 2 f. Values are measured in
+    the middle of a run, when the pipelines are full.
     """
     where = DEEP | {"depth": 30, "batch": 64, "workers": 4, "learning_rate": 0.001}
     streams = {"PipeDream": STASH, "2BW": TWO_VERSIONS | {"chunks": 8, "batch": 512}, "PipeMare": PIPEMARE}
@@ -421,7 +427,9 @@ def few_on_their_way(run):
 
 
 def _period(done):
-    """Return the seconds from one update of the first stage, the slowest, to the next, once the pipeline is full."""
+    """Return the mean time between consecutive updates of the first stage, the slowest, in s, once the pipeline is
+    full.
+    """
     at = done.applied["seconds"][done.applied["rank"] == 0]
     first, last = len(at) // 3, len(at) * 5 // 6
     return float(at[last] - at[first]) / (last - first)
@@ -444,7 +452,9 @@ def _best(rows, method, **where):
 
 
 def _faster(rows, **where):
-    """Return the speed of GPipe relative to stashing, each at the best of the matching rates and momenta."""
+    """Return the speed of GPipe divided by that of stashing. Each is at the best of the matching learning rates and
+    momenta.
+    """
     return _best(rows, "stash", **where)["seconds"] / _best(rows, "GPipe", **where)["seconds"]
 
 
@@ -485,7 +495,7 @@ def _faster(rows, **where):
     look=Look("rate", ("seconds",), "method", slider="momentum", log="x", title="seconds until the loss is 0.5"),
 )
 def who_learns_first(run):
-    """Digits, 16 layers in 4 stages, until the mean loss of 20 mini-batches is 0.5.
+    """Training on digits with 16 layers in 4 stages, until the mean loss of 20 mini-batches is 0.5.
 
     Mini-batches are 32 samples for all; GPipe and 2BW cut each into four micro-batches. The network takes no time. A
     point is missing where a seed needs more than 400 mini-batches. Weights are computed on one machine, except
@@ -529,7 +539,7 @@ def who_learns_first(run):
     ),
 )
 def replicas(run):
-    """A VGG in miniature: two convolutions that are most of the work, two dense layers that are most of the weights.
+    """A VGG in miniature: two convolutions do most of the work, and two dense layers have most of the weights.
 
     `2-1`: two machines take turns with the convolutions and sum the gradients of their few weights; the third has the
     dense layers. `plan`: what PipeDream's dynamic program (the form of 2018) computes from the layers' times and sizes

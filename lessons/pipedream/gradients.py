@@ -11,12 +11,12 @@ PLACES = "the weights of its forward pass", "one older version", "the newest ver
 
 
 def distance(run: Seeded, batches=range(24, 28), **values) -> dict[str, float]:
-    """Return the distance of updates from their mini-batch's gradient at each of PLACES, as a fraction of that
-    gradient's length.
+    """Return how far updates are from their mini-batch's gradient at each of PLACES, as a fraction of that gradient's
+    length.
 
-    `values` are those of an experiment with pipedream, without momentum. The forward pass of mini-batch b reads version
-    b-(S-1-s) on stage s. Version b-(S-1) is the newest that all stages had when it started, and version b is the newest
-    before its update. A stage's weights after v updates are the final weights of a run of v steps.
+    `values` are the settings of an experiment with pipedream, without momentum. The forward pass of mini-batch b reads
+    version b-(S-1-s) on stage s. Version b-(S-1) is the newest that all stages had when it started, and version b is
+    the newest before its update. A stage's weights after v updates are the final weights of a run of v steps.
     """
     workload = check(Experiment.of(values | {"seed": run.seed}))
     stages, rate = values["workers"], values["learning_rate"]

@@ -1,4 +1,4 @@
-"""Answers to the quiz on pipelined back-propagation: counted along schedules, closed forms, and small runs."""
+"""Answers to the quiz on pipelined back-propagation, computed from schedules, by closed forms, or by small runs."""
 
 from algorithms.pipelined import petrowski, pipemare
 from lessons.pipelined_backprop import experiments
@@ -24,8 +24,9 @@ def kept(run, stages: int, stage: int) -> float:
 
 
 def deeper(run, stages: int, rates: str) -> str:
-    """Return how the final loss with that many stages compares with that of one stage: "lower", "alike", "higher" or
-    "far", which is five times as high or more.
+    """Compare the final loss with this many stages to that with one stage: "lower", "alike", "higher" or "far".
+
+    "far" means at least five times as high.
     """
     small = rates.startswith("Both")
     one, many = (experiments.loss_in_slots(run, n, 0.0016 if small else AT_BEST[n]) for n in (1, stages))
@@ -34,12 +35,15 @@ def deeper(run, stages: int, rates: str) -> str:
 
 
 def edge(run, stages: int) -> float:
-    """Return the largest stable learning rate for a fresh gradient, divided by that for the first stage's late one."""
+    """Return the ratio of two largest stable learning rates: that for a fresh gradient, and that for the late gradient
+    of the first stage.
+    """
     return largest_rate(0) / largest_rate(2 * (stages - 1))
 
 
 def follows(run, stages: int, reads: str) -> str:
-    """Return the weights at which one mini-batch's update is the gradient of the loss, as `_gradient_of` names them.
+    """Return the weights at which a mini-batch's update is the gradient of the loss: the "newest", those that its
+    forward pass "met", or "nothing" for neither.
 
     `reads` says which weights each pass reads.
     """
@@ -48,9 +52,7 @@ def follows(run, stages: int, reads: str) -> str:
 
 
 def other(run, order: str) -> str:
-    """Return the weights at which an update is the gradient of the loss, as `_gradient_of` names them, for other orders
-    on four stages.
-    """
+    """Return the same as `follows` for a pipeline with another order of passes, on four stages."""
     how = {"hops": 0} if order.startswith("Each") else {"hops": 1, "stash": "went forward on" in order}
     return _gradient_of(experiments.distances(run, 4, 10, **how))
 
@@ -61,13 +63,15 @@ def _gradient_of(distances: list[float]) -> str:
 
 
 def divided(run, stages: int, stage: int) -> float:
-    """Return PipeMare's initial learning rate of the last stage as a multiple of that of `stage`."""
+    """Return the ratio of PipeMare's initial learning rates on two stages, the last one and `stage`."""
     return _delay(pipemare, stages, stage) / _delay(pipemare, stages, stages - 1)
 
 
 def striped(run, machines: int, units: int, top: str) -> float:
-    """Return the speed-up over one machine, for eight equal layers and a last one that is `units` times as large. The
-    last layer is split into half as many stripes as machines if `top` says so.
+    """Return the speed-up of this many machines over one machine.
+
+    There are eight equal layers and a last one that is `units` times as large. The last layer is split into half as
+    many stripes as machines if `top` says so.
     """
     return speed_up([1] * 8 + [units], machines, machines // 2 if "stripes" in top else 1)
 

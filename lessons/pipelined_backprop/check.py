@@ -36,7 +36,7 @@ class Chain(NamedTuple):
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     dice = random.Random(seed)
 
     def case(hops, stash, divided=False, stages=None, batches=None):
@@ -67,7 +67,9 @@ def check(solution, seed):
 
 
 def weights(case: Chain, late=None, back="", hasty=False) -> list[float]:
-    """Return the weights after the last update or, with `late`, `back` or `hasty`, those that a mistake produces."""
+    """Return the correct weights after the last update. With `late`, `back` or `hasty`, return those that a known
+    mistake leads to.
+    """
     stages = len(case.w)
     due = [case.hops * (stages - 1 - s) for s in range(stages)]
     late, back = due if late is None else late, back or ("met" if case.stash else "newest")

@@ -1,4 +1,4 @@
-"""Pipelined back-propagation: what is gained by never waiting for an error, and what a late error costs."""
+"""Pipelined back-propagation: what is gained by never waiting for an error signal, and what a late one costs."""
 
 from math import inf
 
@@ -20,7 +20,7 @@ LOST = 4.6  # twice the loss of guessing
 
 
 def loss_after(run, how, stages, rate, momentum=0.9):
-    """Return the mean loss of the last 30 of 120 mini-batches; infinite if it diverged."""
+    """Return the mean loss of the last 30 of 120 mini-batches. It is infinite if training diverged."""
     done = run(**{**EIGHT, **how}, workers=stages, momentum=momentum, learning_rate=rate, steps=SHORT)
     return _end(done.losses["loss"] if done.status == "finished" else [inf], 30)
 
@@ -75,8 +75,9 @@ WAYS = {
     look=Look("machines", ("speed-up",), "order", theory=("ideal",), title="times as fast as one machine"),
 )
 def never_waiting(run):
-    """Digits, 16 layers, 40 mini-batches of 32; messages take no time. GPipe cuts each mini-batch into 16
-    micro-batches, and is empty before the next begins."""
+    """Training on digits with 16 layers for 40 mini-batches of 32; messages take no time. GPipe cuts each mini-batch
+    into 16 micro-batches, and its pipeline is empty before the next mini-batch begins.
+    """
     where = {**EIGHT, "depth": 14, "learning_rate": 0.001, "steps": 40}
     alone = run(**WAYS["waits"], workers=1, **where).summary["samples_per_second"]
     for order, how in WAYS.items():
@@ -93,15 +94,17 @@ MOMENTA = 0.0, 0.5, 0.9  # every method is tried with each
 
 
 def losses_by_momentum(train, steps):
-    """Return {momentum: {rate: loss}} of `train(momentum, rate)`.
+    """Return {momentum: {learning rate: loss}} of `train(momentum, rate)`.
 
-    Momentum m applies each gradient 1 / (1 - m) times over, so the rates are `steps` times 1 - m.
+    Momentum m applies each gradient 1 / (1 - m) times over, so the learning rates are `steps` times 1 - m.
     """
     return {m: {round((1 - m) * step, 6): train(m, round((1 - m) * step, 6)) for step in steps} for m in MOMENTA}
 
 
 def at_best(train, steps):
-    """Yield a row for each momentum: its lowest loss, the rate that gives it, and the lowest loss over all momenta."""
+    """Yield a row for each momentum: its lowest loss, the learning rate of that loss, and the lowest loss over all
+    momenta.
+    """
     found = losses_by_momentum(train, steps)
     least = min(min(losses.values()) for losses in found.values())
     for momentum, losses in found.items():
@@ -115,7 +118,7 @@ def best(rows, **where):
 
 
 def is_inside(row, steps):
-    """True if both larger and smaller rates than this row's were tried."""
+    """True if both larger and smaller learning rates than this row's were tried."""
     return 1.01 * min(steps) < row["rate"] / (1 - row["momentum"]) < 0.99 * max(steps)
 
 
@@ -152,9 +155,10 @@ TRIED = {
     look=Look("rate", ("loss",), "stages", slider="momentum", log="xy", title="loss of the last 30 mini-batches"),
 )
 def deeper(run):
-    """Digits, a residual network of eight layers (tanh), 120 mini-batches of 32, Chen's pipeline, its weights computed
-    on one machine. One stage is plain SGD with momentum. `best` and `least`: the rate of the lowest loss at this
-    momentum, and that loss."""
+    """Chen's pipeline training a residual tanh network of eight layers on digits, for 120 mini-batches of 32. The
+    weights are computed on one machine, and one stage is plain SGD with momentum. `best` and `least`: the learning rate
+    of the lowest loss at this momentum, and that loss.
+    """
     for stages, steps in TRIED.items():
         found = losses_by_momentum(
             lambda momentum, rate, n=stages: loss_in_slots(run, n, rate, momentum=momentum), steps
@@ -192,8 +196,8 @@ def _least(rows, stages):
     look=Look("delay", ("largest rate",), slider="momentum", theory=("theory",), log="y"),
 )
 def stability(run):
-    """A bowl without noise and gradients of a fixed age: the largest of 200 rates that does not diverge. The rates are
-    half a percent apart, or two percent with momentum and a delay.
+    """The largest of 200 learning rates that does not diverge, on a bowl without noise and with gradients of a fixed
+    age. The learning rates are half a percent apart, or two percent with momentum and a delay.
 
     In a pipeline the delay is 2(S-1-s) on stage s for the pipelines of 1993 and 2012, 2(S-1-s) + 1 for PipeMare and
     S-1-s for 1F1B. Rate r on curvature h is rate r h on curvature 1, so one bowl with 200 curvatures tries all rates at
@@ -246,8 +250,11 @@ PLAIN = {"model": "mlp", "hidden": ",".join(["48"] * 7), "activation": "tanh"}  
     look=Look("stages", PLACES, kind="bar", title="distance of an update from the gradient at these weights"),
 )
 def whose(run):
-    """Digits, eight dense layers of 48 neurons (tanh), rate 0.05, without momentum; the mean of mini-batches 30 to 49.
-    The distance of an update from the true gradient of its mini-batch, as a multiple of that gradient's length."""
+    """How far an update is from the true gradient of its mini-batch, as a multiple of that gradient's length.
+
+    Eight dense layers of 48 neurons (tanh) train on digits at a learning rate of 0.05, without momentum. Values are
+    means over mini-batches 30 to 49.
+    """
     return [
         {"stages": stages, **dict(zip(PLACES, distances(run, stages, 50, after=30)[:2], strict=True))}
         for stages in (1, 2, 4, 8)
@@ -255,8 +262,8 @@ def whose(run):
 
 
 def distances(run, stages, steps, after=5, **how):
-    """Return how far updates are from the gradient at PLACES and halfway between, as fractions of its length, averaged
-    from update `after` on.
+    """Return how far updates are from the gradients at PLACES and halfway between, as fractions of the gradient's
+    length. Values are averages from update `after` on.
     """
     workload, far = workloads.find("digits").build(digits.Settings(**PLAIN), np.dtype("float64")), []
     for one in list(updates(workload, stages, 0.05, steps=steps, batch=32, seed=run.seed, **how))[after:]:
@@ -310,8 +317,8 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
               title="loss of the last 30 mini-batches"),
 )  # fmt: skip
 def remedies(run):
-    """The network of eight layers, in eight stages, 120 mini-batches; each remedy at its own best rate, with each
-    momentum.
+    """The network of eight layers in eight stages, trained for 120 mini-batches. Each remedy is at its own best
+    learning rate for each momentum.
 
     `one rate`: Chen's pipeline. `half as late`: 1F1B without a stash; with a stash it is PipeDream, with prediction
     SpecTrain. `a rate each`: PipeMare's order of passes, where the rate of each stage is divided by its delay;
@@ -331,7 +338,7 @@ def _remedied(run, how, momentum, rate):
 
 
 def _with(rows, remedy):
-    """Return the loss of a remedy at its best rate and momentum."""
+    """Return the loss of a remedy at its best learning rate and momentum."""
     return best(rows, remedy=remedy)["loss"]
 
 
@@ -374,10 +381,12 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
     look=Look("method", ("loss",), "momentum", kind="bar", title="loss of the last 20 mini-batches"),
 )
 def same_time(run):
-    """The network of eight layers, each method at its own best rate, for each momentum. One machine gets 60
-    mini-batches; the table shows how many the other methods do in that time. The methods that never wait are Chen's
-    pipeline and, with half the delay, 1F1B without a stash. `a rate each`: the rate divided by the stage's delay plus
-    one. Weights are computed on one machine, and GPipe's are the same as without a pipeline.
+    """The network of eight layers, trained for the same time by each method at its own best learning rate for each
+    momentum. One machine gets 60 mini-batches; the table shows how many the other methods do in that time.
+
+    The methods that never wait are Chen's pipeline and, with half the delay, 1F1B without a stash. `a rate each`: the
+    learning rate divided by the stage's delay plus one. Weights are computed on one machine, and GPipe's are the same
+    as without a pipeline.
     """
     where = {**EIGHT, "learning_rate": 0.001, "steps": 40}
     alone = run(**where, **WAYS["waits"], workers=1).summary["samples_per_second"]
@@ -390,7 +399,7 @@ def same_time(run):
 
 
 def _after(rows, method):
-    """Return the loss of a method at its best rate and momentum."""
+    """Return the loss of a method at its best learning rate and momentum."""
     return best(rows, method=method)["loss"]
 
 
@@ -412,7 +421,8 @@ def _after(rows, method):
     look=Look("machines", ("speed-up",), "top", theory=("ideal",), title="times as fast as one machine"),
 )
 def stripes(run):
-    """Seven layers of 2,000 neurons and 10,000 classes, as in large speech models of the time, in a full pipeline.
+    """A full pipeline of seven layers of 2,000 neurons and a last one of 10,000 classes, as in large speech models of
+    the time.
 
     The work of a layer is the number of its weights. Striped: the classes are split into half as many stripes as
     machines, rounded up, each a layer of its own.

@@ -20,7 +20,9 @@ from workloads.batches import Batches
 
 
 class Update(NamedTuple):
-    """What one mini-batch computed and changed in all stages. Vectors, (d,), are the stages' vectors, concatenated."""
+    """What one mini-batch computed and changed in all stages. A vector, (d,), holds the vectors of all stages, one
+    after the other.
+    """
 
     samples: tuple
     loss: float
@@ -33,11 +35,11 @@ def updates(
     workload, stages: int, rate: float | Sequence[float], *, steps: int, batch: int, seed: int, hops: int = 2,
     stash: bool = False, vertical: bool = False, momentum: float = 0.0, divided: bool = False,
 ) -> Iterator[Update]:  # fmt: skip
-    """Yield the updates of a pipeline with this many stages.
+    """Yield the updates of a pipeline with this many stages, one for each mini-batch.
 
-    `rate` is one rate for all stages, or a sequence with one for each. With a `stash`, the backward pass reads the same
-    weights as the forward pass. `vertical`: all stages are as late as the first. `divided`: the rate of a stage is
-    divided by its delay plus one.
+    `rate` is one learning rate for all stages, or a sequence with one for each. With a `stash`, the backward pass reads
+    the same weights as the forward pass. `vertical`: all stages are as late as the first. `divided`: the learning rate
+    of a stage is divided by its delay plus one.
     """
     parts = workload.split(stages)
     places = [slice(part.offset, part.offset + part.parameters) for part in parts]

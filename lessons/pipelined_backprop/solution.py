@@ -1,5 +1,5 @@
-"""A perfect solution to the exercise on pipelined back-propagation: versions of the weights, and which pass reads
-which.
+"""A perfect solution to the exercise on pipelined back-propagation: it keeps all versions of the weights, so that each
+pass can read the right one.
 """
 
 

@@ -11,8 +11,10 @@ NAMES = {"GPipe": "gpipe", "1F1B": "1f1b"}
 
 
 def cut(run, machines: int, then: str) -> str:
-    """Return how fast `machines` machines that each hold a part of the model are, compared with one that holds all of
-    it: "slower", "as one", or as many times as fast as "half" the number of machines or "all" of it.
+    """Compare the speed of `machines` machines that each hold a part of the model with the speed of one that holds all
+    of it.
+
+    Return "slower", "as one", or the speed-up: "half" the number of machines or "all" of it.
     """
     if "nobody waits" in then:
         speed = simulate(lists("pipedream", machines, 1000), COSTS).throughput * (COSTS["F"] + COSTS["B"]) * machines
@@ -26,7 +28,7 @@ def cut(run, machines: int, then: str) -> str:
 
 
 def idle(run, stages: int, chunks: int) -> float:
-    """Return the percentage of time in which the stages of GPipe are idle."""
+    """Return the percentage of the time that GPipe's stages are idle."""
     return 100 * bubble_of_total(simulate(lists("gpipe", stages, chunks), COSTS))
 
 
@@ -35,8 +37,8 @@ SLOW_TO_START = {"network": "ideal", "device": "40e9:1e15:1e-3"}  # a start take
 
 
 def thinnest(run, stages: int, machines: str) -> str:
-    """Return how to cut a mini-batch of 256 for the most speed: not at all ("whole"), into eight micro-batches ("some")
-    or into single samples ("single").
+    """Return how to cut a mini-batch of 256 for the highest speed: not at all ("whole"), into eight micro-batches
+    ("some") or into single samples ("single").
     """
     where = {"ideal": IDEAL, "slow": SLOW_TO_START}.get(machines.split()[0].rstrip(":"), {})
     tried = {chunks: experiments.in_pieces(run, stages, chunks, **where) for chunks in (1, 8, 256)}
@@ -45,7 +47,9 @@ def thinnest(run, stages: int, machines: str) -> str:
 
 
 def slowest(run, longer: int) -> float:
-    """Return the speed-up of four stages over one machine, if one stage has `longer` times as much to do."""
+    """Return the speed-up of four stages over one machine, if one stage has `longer` times as much work as each of the
+    others.
+    """
     costs = {**COSTS, ("F", 2): longer, ("B", 2): 2 * longer}
     alone = 3 * (3 + longer)  # of a micro-batch on one machine
     first, more = (simulate(lists("gpipe", 4, chunks), costs).makespan for chunks in (256, 512))
@@ -53,7 +57,9 @@ def slowest(run, longer: int) -> float:
 
 
 def notices(run, model: str) -> str:
-    """Return whether the loss is "higher", "lower" or the "same" if mini-batches are cut into eight micro-batches."""
+    """Return whether the final loss gets "higher", "lower" or stays the "same" if mini-batches are cut into eight
+    micro-batches.
+    """
     whole, pieces = (experiments.final_loss(run, model, chunks) for chunks in (1, 8))
     return "same" if abs(pieces / whole - 1) < 1e-9 else "higher" if pieces > whole else "lower"
 
@@ -64,21 +70,25 @@ def held(run, schedule: str, stages: int, chunks: int) -> float:
 
 
 def again(run, stages: int, chunks: int) -> float:
-    """Return by what percentage recomputing the forward pass before each backward pass lengthens a mini-batch."""
+    """Return by what percentage a mini-batch takes longer if the forward pass is recomputed before each
+    backward pass.
+    """
     once, twice = (simulate(lists(name, stages, chunks), COSTS).makespan for name in ("gpipe", "gpipe_early"))
     return 100 * (twice / once - 1)
 
 
 def latency(run, takes: str) -> str:
-    """Return the slower schedule, "gpipe" or "1f1b", if a message takes this long; "same" if they are within 2 %."""
+    """Return which schedule is slower if a message takes this long: "gpipe" or "1f1b", or "same" if they are within 2
+    %.
+    """
     over = {"no time": 0, "as long as a forward": 1, "as long as two forwards": 2}[takes]
     gpipe, other = (simulate(lists(name, 4, 16), COSTS, over).makespan for name in NAMES.values())
     return "same" if abs(other / gpipe - 1) < 0.02 else "1f1b" if other > gpipe else "gpipe"
 
 
 def split(run, half: str) -> str:
-    """Return how much of the bubble of 1F1B remains if its backward passes are split: "none", a "third", "most" or
-    "all" of it.
+    """Return how much of 1F1B's bubble remains if its backward passes are split: "none", a "third", "most" or "all" of
+    it.
     """
     late = {"as long as the other": 1.0, "two fifths as long as the other": 0.4, "hardly any time": 0.01}[half]
     costs = {"F": 1.0, "I": 1.0, "W": late, "B": 1.0 + late}

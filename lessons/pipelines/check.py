@@ -29,7 +29,7 @@ BITS = 1e-9  # rounding
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     right, full, lean, split, short = POINTS
     dice = random.Random(seed)
     sizes = [(stages, dice.randint(2 * stages, 4 * stages)) for stages in dice.sample(range(4, 9), 3)]
@@ -61,7 +61,7 @@ def check(solution, seed):
 
 
 def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
-    """Return each stage's ops in the solution's order, with an update at the end.
+    """Return the solution's ops for each stage, in order, with an update at the end.
 
     Raise SolutionError if they are not a schedule: an op is missing, out of order, or waits forever.
     """
@@ -89,7 +89,9 @@ def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
 
 
 def _own(lists) -> dict[str, str]:
-    """Return a schedule as a timeline for the report: ops in the notation of the exercise, a row per rank."""
+    """Return a schedule as a timeline for the report. It has a row per rank, with ops in the notation of the
+    exercise.
+    """
     return {"schedule": "\n".join(" ".join(f"{op.stage}{op.kind}{op.chunk}" for op in ops) for ops in lists)}
 
 

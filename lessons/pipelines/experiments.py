@@ -1,5 +1,5 @@
-"""Pipelines with a flush: the bubble, what makes it larger or smaller, and what a smaller one costs in memory and
-messages.
+"""Pipelines with a flush: the bubble, what makes it larger or smaller, and the memory and messages that a smaller
+bubble costs.
 """
 
 from itertools import pairwise
@@ -27,7 +27,7 @@ def idle(done):
 
 
 def speed(done):
-    """Return the samples per second."""
+    """Return the throughput, in samples per second."""
     return done.summary["samples"] / done.trace.seconds()
 
 
@@ -47,11 +47,11 @@ def speed(done):
     look=Look("machines", ("speed",), theory=("ideal",), log="xy", title="times as fast as one machine"),
 )
 def cut_in_stages(run):
-    """Digits, 48 layers; each machine holds some consecutive ones. A mini-batch of 32 passes through all of them and
-    back.
+    """A network of 48 layers on digits, of which each machine holds some consecutive ones. A mini-batch of 32 passes
+    through all layers and back.
 
-    `idle`: share of the time of all machines; `weights`: kilobytes on the machine that has most of them. The network
-    takes no time.
+    `idle`: the share of all machines' time in which they are idle; `weights`: the size of the weights in kB, on the
+    machine that has most of them. The network takes no time.
     """
     alone = None
     for machines in (1, 2, 4, 8):
@@ -81,7 +81,9 @@ def cut_in_stages(run):
     ),
 )
 def bubble(run):
-    """Digits, 96 layers in S equal stages; M micro-batches of 8 samples make a mini-batch. Links take no time."""
+    """Training on digits with 96 layers in S equal stages. M micro-batches of 8 samples make a mini-batch, and links
+    take no time.
+    """
     for stages in (2, 4, 8):
         for chunks in (1, 2, 4, 8, 16, 32, 64):
             done = run(algorithm="gpipe", workers=stages, chunks=chunks, batch=8 * chunks, depth=94, **DEEP)
@@ -110,9 +112,11 @@ def bubble(run):
     look=Look("M", ("speed",), "stages", log="xy", title="times as fast as one machine"),
 )
 def too_thin(run):
-    """256 digits in M micro-batches, 32 layers, 10 Gb Ethernet, and a processor on which every kernel call costs a
-    microsecond, however little it computes, and every message costs five. A rank that sends counts as idle. One machine
-    processes all 256 at once.
+    """A mini-batch of 256 digits in M micro-batches, on 32 layers and 10 Gb Ethernet. One machine processes all 256 at
+    once.
+
+    Every kernel call costs a microsecond, however little it computes, and every message costs five. A rank that sends
+    counts as idle.
     """
     alone = speed(in_pieces(run, 1, 1))
     for stages in (2, 4, 8):
@@ -123,8 +127,9 @@ def too_thin(run):
 
 
 def in_pieces(run, stages, chunks, **machines):
-    """Return a run with mini-batches of 256 in this many pieces, where each kernel call and message has a start-up
-    cost unless `machines` changes that.
+    """Return the Run of a pipeline whose mini-batches of 256 samples are cut into this many micro-batches.
+
+    Each kernel call and each message has a start-up cost, unless `machines` changes that.
     """
     where = {"algorithm": "gpipe", "depth": 30, "width": 64, "batch": 256, "steps": 1, "evaluations": 1}
     return run(**where | machines, workers=stages, chunks=chunks, learning_rate=0.1)
@@ -151,8 +156,8 @@ def _best(rows, stages):
     look=Look("M", ("convolutions", "batch norm"), log="x", title="loss, % above that of whole mini-batches"),
 )
 def the_same_model(run):
-    """Digits, 40 mini-batches of 64 in M micro-batches, a small convolutional net in two stages, with and without batch
-    norm; the mean loss of the last 20.
+    """The mean loss of the last 20 of 40 mini-batches of 64 digits, each cut into M micro-batches. A small
+    convolutional net in two stages is trained, with and without batch norm.
     """
     whole = {name: final_loss(run, name, 1) for name in MODELS}
     for chunks in (1, 2, 4, 8, 16, 32):
@@ -167,7 +172,9 @@ MODELS = {"convolutions": "cnn", "batch norm": "cnn_bn"}
 
 
 def final_loss(run, name, chunks):
-    """Return the loss of the last mini-batches of a small net on two stages, each mini-batch in this many pieces."""
+    """Return the loss of the last mini-batches of a small net on two stages. Each mini-batch is cut into `chunks`
+    micro-batches.
+    """
     done = run(
         algorithm="gpipe", workers=2, chunks=chunks, batch=64, steps=40, learning_rate=0.1, evaluations=1,
         model=MODELS[name], channels=4, precision="float64",
@@ -206,7 +213,8 @@ FAT = "64,64,64,64,64,128,128,64,64,64,64"  # twelve layers; the seventh is a qu
     ),
 )
 def uneven_stages(run):
-    """Speed on K machines with 32 micro-batches of 4 digits, as a multiple of two machines without micro-batches.
+    """Speed on K machines with 32 micro-batches of 4 digits, as a multiple of the speed on two machines without
+    micro-batches.
 
     `alike`: 64 equal layers; `one fat layer`: twelve, one of which is a quarter of the work, cut as evenly as possible.
     The other two are the authors' own numbers, on TPUs.
@@ -259,10 +267,10 @@ HOW = {
     look=Look("M", ("kB",), "how", theory=("by the list",), log="xy", title="kB of activations on one stage, at most"),
 )
 def memory(run):
-    """Digits, 48 layers in 4 stages, M micro-batches of 8 samples; the peak of the second stage.
+    """The peak memory of the second of four stages, with 48 layers on digits and M micro-batches of 8 samples.
 
-    `again`: a stage keeps only its inputs, and recomputes the forward pass before each backward pass. `ms`: the time of
-    a mini-batch.
+    `again`: a stage keeps only its inputs, and recomputes the forward pass before each backward pass. `ms`: the
+    duration of a mini-batch.
     """
     where = {"workers": 4, "depth": 46, **DEEP}
     alone = float(run(algorithm="gpipe", chunks=1, batch=8, **where).peaks()[1, ACTIVATIONS])
@@ -301,8 +309,8 @@ def memory(run):
     look=Look("machines", ("layers",), "how", kind="bar", title="layers that fit"),
 )
 def largest_model(run):
-    """Machines with 1 MB each, GPipe with 16 micro-batches of 16 samples, layers of 64: how many layers fit, found by
-    trial.
+    """The number of layers of 64 units that fit on machines with 1 MB each, found by trial. GPipe has 16 micro-batches
+    of 16 samples.
 
     `kept`: a stage keeps what its forward pass computed; `again`: its inputs only. A machine also holds the weights and
     gradients of its stage.
@@ -362,7 +370,8 @@ ZOO = {
     look=Look("schedule", ("idle",), kind="bar", theory=("by the list",), title="idle, in units of a forward pass"),
 )
 def zoo(run):
-    """Digits, 96 layers on 4 ranks, a mini-batch in 8 micro-batches; a forward pass f is a third of the work.
+    """Pipelines of 96 layers on 4 ranks, trained on digits with a mini-batch in 8 micro-batches. A forward pass f is a
+    third of the work.
 
     `idle`: the mean idle time of a rank per mini-batch. `micro-batches`: the most activations that any rank holds, in
     units of one micro-batch's. `copies`: the most weights that any rank holds, in units of a quarter of the model.
@@ -409,7 +418,8 @@ def zoo(run):
     ),
 )
 def slow_links(run):
-    """Four stages of 16 layers, 16 micro-batches; c is the latency of a link, in units of a forward pass f; b = 2 f.
+    """Four stages of 16 layers each and 16 micro-batches, on links with latency c. The unit of c is a forward pass f of
+    a stage; a backward pass b takes 2 f.
 
     `in the steady state`: (S-1)(f+b) + 2c ((S-1) M/S + S-2).
     """

@@ -8,8 +8,9 @@ from lessons.sandblaster.experiments import BOWL, DIGITS, LBFGS, loss_after, por
 
 
 def pass_time(run, slowed: int) -> float:
-    """Return the seconds until all 64 portions are done, if seven workers need 1 s for a portion, and the eighth needs
-    `slowed` s.
+    """Return how long a pass over 64 portions takes, in s.
+
+    Seven workers need 1 s for a portion, and the eighth needs `slowed` s.
     """
     queue, seconds = WorkQueue(64, every=1, backups=False), [1] * 7 + [slowed]
     busy = [(0, worker) for worker in range(len(seconds))]  # when each is free
@@ -25,8 +26,8 @@ def pass_time(run, slowed: int) -> float:
 
 
 def price(run, portions: str, workers: str) -> str:
-    """Return what backups near the end of a pass change for eight workers: the pass gets "longer" or "shorter", or only
-    more "work" is done, or "nothing" changes.
+    """Return how backups near the end of a pass change it for eight workers: the pass gets "longer" or "shorter", or
+    only more "work" is done, or "nothing" changes.
     """
     values = {
         **LBFGS, "workers": 8, "portion": 23 if "small" in portions else 180, "every": 1, "memory": 0, "steps": 2,
@@ -40,12 +41,16 @@ def price(run, portions: str, workers: str) -> str:
 
 
 def fewer(run, workers: int, hands_in: str) -> float:
-    """Return how many numbers Downpour moves in a pass of 120 portions or batches, relative to Sandblaster."""
+    """Return the ratio of the numbers that Downpour moves in a pass of 120 portions or batches to those that
+    Sandblaster moves.
+    """
     return 2 * 120 / (workers + 120 / (10 if "ten" in hands_in else 1))
 
 
 def lost(run, every: int, at: int) -> float:
-    """Return how many portions of a worker become pending again if it is lost during its portion number `at`."""
+    """Return how many of a worker's portions become pending again if the worker is lost during its portion
+    number `at`.
+    """
     queue = WorkQueue(64, every=every)
     for _ in range(at - 1):
         queue.assign(0)
@@ -59,7 +64,7 @@ def lost(run, every: int, at: int) -> float:
 
 
 def answers(run, memory: int) -> float:
-    """Return how many dot products the direction of L-BFGS takes with this many pairs."""
+    """Return how many dot products L-BFGS takes to find its direction with this many pairs."""
 
     class Counted:
         dots = 0
@@ -79,7 +84,9 @@ def answers(run, memory: int) -> float:
 
 
 def ahead(run, problem: str, passes: int) -> str:
-    """Return which has the lower loss after this many passes: SGD ("sgd"), L-BFGS ("batch") or neither ("alike")."""
+    """Return the method with the lower loss after this many passes: SGD ("sgd"), L-BFGS ("batch") or neither
+    ("alike").
+    """
     data, small = BOWL if "bowl" in problem else DIGITS
     sgd = run(algorithm="sgd", workers=1, epochs=passes, evaluations=1, **data, **small).summary["held_out_loss"]
     batch = run(**LBFGS, workers=4, memory=10, steps=passes, evaluations=10_000, **data)

@@ -33,7 +33,7 @@ SLOW = "judged only when a slow worker holds nobody up"
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     right, quick, steadfast, frugal, once = POINTS
     dice = random.Random(seed)
     workers = dice.randint(8, 10)
@@ -84,7 +84,7 @@ def check(solution, seed):
 
 
 def _among_few(said, few, workers):
-    """Return what went wrong when there were fewer portions than workers; "" if nothing did."""
+    """Return what went wrong in the run with fewer portions than workers; "" if nothing did."""
     return said and f"with {few} portions for {workers} workers: {said}"
 
 
@@ -160,8 +160,8 @@ class Handing:
         return worker
 
     def missing(self, steps: int) -> str:
-        """Return a message about the first step that lacks portions, or about missing steps; "" if every step has all
-        portions.
+        """Return a message about the first step that lacks portions, or about missing steps; "" if nothing is
+        missing.
         """
         return self.absent or ("" if self.step == steps else f"{self.step} of {steps} steps were reported")
 

@@ -10,7 +10,7 @@ LBFGS = {"algorithm": "sandblaster", "learning_rate": 1.0}
 
 
 def portions_computed(done):
-    """Return how many portions were computed, including copies whose gradient was not used."""
+    """Return how many portions were computed, including backup copies whose gradient was not used."""
     label = list(done.trace.labels).index("portion")
     return int((done.trace.spans["label"] == label).sum())
 
@@ -45,8 +45,8 @@ def portions_computed(done):
     look=Look("slowed", ("milliseconds",), "shares", kind="bar", log="y", title="milliseconds of a pass"),
 )
 def shares_of_a_batch(run):
-    """Digits, 8 workers, one of which takes `slowed` times as long; the time of one pass over all images, on a network
-    that takes no time. `work`: portions computed, relative to the portions of the batch.
+    """The time of one pass over all digits for 8 workers, one of which takes `slowed` times as long, on a network that
+    takes no time. `work`: the number of portions computed, relative to the number in the batch.
 
     A small portion has 23 images here. Its gradient is as long as that of a large one and has to be summed as well, and
     a few images use a processor less efficiently than many. That is what small portions cost even if no worker is slow.
@@ -110,8 +110,8 @@ def shares_of_a_batch(run):
     look=Look("images", ("no backups", "backups"), "slowed", log="xy", title="milliseconds of a pass"),
 )
 def size_of_a_portion(run):
-    """Digits, 8 workers, one of which takes `slowed` times as long, and portions of 180 images, an equal share, down to
-    6; the time of one pass over all images, on a network that takes no time.
+    """The time of one pass over all digits, in portions from 180 images, an equal share, down to 6. One of the 8
+    workers takes `slowed` times as long, and the network takes no time.
 
     However few images a portion has, its gradient is as long as the model, and has to be summed. If another worker
     finishes a copy of a portion first, the worker that has the original still completes it and is late for the next
@@ -154,7 +154,7 @@ def size_of_a_portion(run):
     look=Look("workers", ("megabytes",), "method", log="xy", title="megabytes of a pass"),
 )
 def bytes_of_a_pass(run):
-    """Digits in portions or mini-batches of 16 images, so 90 of either in a pass, and no backups.
+    """Traffic of a pass over digits, in portions or mini-batches of 16 images, so 90 of either, and without backups.
 
     Downpour moves the whole model twice per mini-batch. Sandblaster sends it to every worker once per pass, and a
     gradient back whenever a worker hands in; the more portions a worker sums first, the more is lost with it. While one
@@ -193,8 +193,8 @@ def bytes_of_a_pass(run):
     look=Look("hands in every", ("not handed in", "again"), kind="bar", title="portions"),
 )
 def what_is_lost(run):
-    """Digits, 4 workers and 90 portions of 16 images. In the second pass worker 2 is lost after its eighth portion,
-    just before it finishes the ninth, which counts as not handed in.
+    """Training on digits with 4 workers and 90 portions of 16 images. In the second pass worker 2 is lost after its
+    eighth portion, just before it finishes the ninth, which counts as not handed in.
 
     Three workers do the rest of the run. The loss of a shard or of the coordinator ends it.
     """
@@ -248,7 +248,8 @@ def what_is_lost(run):
     ),
 )
 def remembered_steps(run):
-    """Digits, 4 workers, 40 steps from the same start; f is the loss on all training images. 10 Gb Ethernet.
+    """Training on digits with 4 workers for 40 steps from the same start, on 10 Gb Ethernet. f is the loss on all
+    training images.
 
     `commands`: how many messages the coordinator sends its shard in a step. A dot product needs an answer, and the
     coordinator waits for each. With a model this small, that is most of the time.
@@ -337,7 +338,7 @@ HEAVY = 300  # times as long as its FLOPs take: like the gradient of a large mod
 
 
 def _seconds(run, workers, servers, loss, **values):
-    """Return the seconds until the held-out loss is at most this; infinite if it never is."""
+    """Return the time in s until the held-out loss is at most this; infinite if it never is."""
     slow = ",".join(f"{servers + worker}:{HEAVY}" for worker in range(workers))
     done = run(
         workers=workers, slow=slow, jitter="cloud", network="EDR", hidden="32", batch=16, evaluations=120, **values
@@ -355,7 +356,7 @@ WAYS = {  # algorithm, rates to try by number of workers, other settings
 
 
 def to_a_half(run, method, workers):
-    """Return the seconds until the held-out loss is 0.5, at the best of the method's rates."""
+    """Return the time in s until the held-out loss is 0.5, at the best of the method's learning rates."""
     algorithm, rates, more = WAYS[method]
     values, servers = {"algorithm": algorithm, **more, "steps": 800 // workers + 28, "shards": 4}, 4
     if method == "SGD":
@@ -389,8 +390,8 @@ def to_a_half(run, method, workers):
     look=Look("workers", ("seconds",), "method", log="xy", title="seconds until the held-out loss is 0.5"),
 )
 def few_and_many(run):
-    """Digits, seconds until the held-out loss is 0.5; mini-batches of 16 images, each method at the better of two
-    rates, Sandblaster at 1.
+    """Seconds until the held-out loss on digits is 0.5, with mini-batches of 16 images. Each method is at the better of
+    two learning rates, and Sandblaster at 1.
 
     In the paper, many machines means 200 replicas for Downpour and 2,000 for Sandblaster. Here there are 64 for both, a
     gradient takes 300 times as long as its FLOPs would, and the network is fast. This figure does not settle which of

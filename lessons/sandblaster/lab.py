@@ -81,6 +81,6 @@ CARELESS = Assignment(
 
 
 def _again(rows, size):
-    """Return the samples that copies add, as a fraction of those computed without copies."""
+    """Return how many samples backup copies add, as a fraction of those computed without copies."""
     alone, copied = (value(rows, "samples", backups=backups, portion=size) for backups in (False, True))
     return copied / alone - 1

@@ -14,7 +14,9 @@ ENOUGH = 80  # passes
 
 
 def passes(run, batch: int) -> float:
-    """Return how many passes the full batch needs to reach the held-out loss of small batches after one pass."""
+    """Return how many passes over the data the full batch needs to reach the held-out loss that small batches reach in
+    one.
+    """
     values = {"algorithm": "sgd", "workers": 1, "hidden": "32", "evaluations": 10_000}
     goal = run(batch=batch, epochs=1, learning_rate=experiments.BATCHES[batch][1], **values).summary["held_out_loss"]
     rate = experiments.BATCHES[IMAGES][1]
@@ -23,14 +25,15 @@ def passes(run, batch: int) -> float:
 
 
 def longest(run, method: str, curvature: float) -> float:
-    """Return the largest stable rate at this curvature."""
+    """Return the largest stable learning rate at this curvature."""
     edge = EDGES["Nesterov" if "Nesterov" in method else "heavy ball"]
     return edge(MOMENTUM[method]) / curvature
 
 
 def stall(run, rate: float, batch: int) -> float:
-    """Return the factor by which this rate and batch lower the floor, compared with a rate of 0.2 and single samples,
-    at a curvature of 1.
+    """Return the factor by which this learning rate and batch size lower the floor of the loss, at a curvature of 1.
+
+    The comparison is with a learning rate of 0.2 and single samples.
     """
     return _floor(0.2) / _floor(rate) * batch
 
@@ -40,7 +43,9 @@ def _floor(rate: float) -> float:
 
 
 def guess(run, scale: str) -> float:
-    """Return the factor by which the loss falls from step 1,000 to step 16,000 at curvature 1 and rate `scale` / t."""
+    """Return the ratio of the loss at step 1,000 to that at step 16,000, at curvature 1 and a learning rate of `scale`
+    / t.
+    """
     square, losses = 1.0, []
     for t in range(1, 16_001):
         rate = SHARES[scale] / t
@@ -50,8 +55,10 @@ def guess(run, scale: str) -> float:
 
 
 def averaged(run, times: str, ships: str) -> str:
-    """Return how the loss of the shipped model changes if the rate is four or twenty times as large: it stays the
-    "same", rises to "some" multiple below ten, or to "more".
+    """Return how the loss of the shipped model changes if the learning rate is four or twenty times as large: "same",
+    "some" or "more".
+
+    "some" is an increase by a factor below ten, and "more" a larger one.
     """
     values = {"algorithm": "polyak", "after": 500} if "mean" in ships else {"algorithm": "sgd"}
     low, high = (
@@ -62,7 +69,9 @@ def averaged(run, times: str, ships: str) -> str:
 
 
 def valley(run, narrower: int, rule: str) -> float:
-    """Return how many steps a valley of condition 100 * `narrower` takes, relative to one of condition 100."""
+    """Return the ratio of the steps for a valley of condition number 100 * `narrower` to those for one of condition
+    number 100.
+    """
 
     def steps(condition: float) -> float:
         root = condition if rule == "SGD" else condition**0.5
@@ -72,7 +81,9 @@ def valley(run, narrower: int, rule: str) -> float:
 
 
 def turned(run, rule: str) -> str:
-    """Return whether a rule needs the "same" number of steps in a rotated valley, "some" more, or "many" more."""
+    """Return how many more steps an optimizer needs if the valley is rotated: the "same" number, "some" more or "many"
+    more.
+    """
     dice = np.random.default_rng(run.seed)
     start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
     along, across = (
@@ -83,13 +94,15 @@ def turned(run, rule: str) -> str:
 
 
 def lifted(run, momentum: float) -> float:
-    """Return how many times higher the floor is with momentum, at a rate of 0.05 and a curvature of 1."""
+    """Return by what factor momentum raises the floor of the loss, at a learning rate of 0.05 and a curvature of 1."""
     return (1 + momentum) / (1 - momentum) * (2 - 0.05) / (2 * (1 + momentum) - 0.05)
 
 
 def sixteen(run, rate: float) -> str:
-    """Return whether SGD "diverges", or its floor is "alike" or "higher", with 16 times the batch and the rate, if the
-    largest curvature is 1.
+    """Return what becomes of SGD with 16 times the batch and the learning rate: it "diverges", or its floor is "alike"
+    or "higher".
+
+    The largest curvature is 1.
     """
     if 16 * rate >= EDGES["heavy ball"](0):
         return "diverges"

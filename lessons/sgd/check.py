@@ -1,4 +1,4 @@
-"""Judge the step of this chapter's exercise in valleys, in noise, and by its memory."""
+"""Judge the step of this chapter's exercise by what it reaches in valleys and in noise, and by its memory."""
 
 import random
 from math import inf, sqrt
@@ -28,7 +28,7 @@ OTHERWISE = "judged only when it ships as good a model in noise as averaged SGD"
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     down, noisy, distant, lean = POINTS
     dice = random.Random(seed)
     held = Held()
@@ -94,7 +94,7 @@ class Bowl:
         return float(self.curvature @ np.square(self.rotation.T @ (w - self.optimum)) / 2)
 
     def heavy_ball(self) -> int:
-        """Return how many gradients heavy ball needs with the best rate and momentum for this bowl."""
+        """Return how many gradients heavy ball needs on this bowl with the best learning rate and momentum."""
         root = sqrt(1 / self.condition)
         rate, momentum = 4 / (1 + root) ** 2, ((1 - root) / (1 + root)) ** 2
         w, v, gradient, taken = self.start.copy(), 0.0, self.gradients(), 0
@@ -105,7 +105,7 @@ class Bowl:
         return taken
 
     def loss_of_average(self, steps: int) -> float:
-        """Return the loss of the mean of SGD's models after burn-in, at a rate of 1."""
+        """Return the loss of the mean of SGD's models after burn-in, at a learning rate of 1."""
         w, mean, gradient = self.start.copy(), 0.0, self.gradients()
         for taken in range(steps):
             w = w - gradient(w)
@@ -127,8 +127,8 @@ class Steps:
         self.vectors, self.least, self.arrived, self.hidden = 0.0, inf, inf, ""
 
     def until(self, bowl: Bowl, most: int) -> float:
-        """Return how many gradients it takes to reduce the shipped model's loss to a millionth; infinite if more than
-        `most`. Record in `arrived` how many it takes for the weights.
+        """Return how many gradients it takes to reduce the shipped model's loss to a millionth. The number is infinite
+        if it is more than `most`. Record in `arrived` how many it takes for the weights.
         """
         self.arrived = inf
         for taken, (w, model) in enumerate(self._models(bowl, most), 1):

@@ -35,8 +35,10 @@ PASSES = 1, 2, 4, 8, 16
     look=Look("passes", ("loss",), "batch", log="xy", title="held-out loss"),
 )
 def one_step_or_many(run):
-    """Digits; held-out loss after a number of passes over the images. Each batch size has the best of three rates, a
-    factor of four apart. The largest batch, of 1,437 images, is the whole data set: it takes one step per pass."""
+    """Held-out loss on digits after a number of passes over the images. Each batch size has the best of three learning
+    rates, a factor of four apart. The largest batch, of 1,437 images, is the whole data set: it takes one step per
+    pass.
+    """
     for batch, rates in BATCHES.items():
         tried = {
             rate: run(
@@ -75,8 +77,9 @@ EDGES = {"heavy ball": lambda mu: 2 * (1 + mu), "Nesterov": lambda mu: 2 * (1 + 
     look=Look("momentum", ("rate",), "method", theory=("theory",), title="largest stable rate at curvature 1"),
 )
 def longest_step(run):
-    """A bowl without noise whose largest curvature is 1: the rate above which the loss does not fall in 400 steps, by
-    bisection. The grey lines are 2 (1 + momentum), and the same divided by 1 + 2 momentum."""
+    """The learning rate above which the loss on a bowl without noise does not fall in 400 steps, found by bisection.
+    The largest curvature is 1. The grey lines are 2 (1 + momentum), and the same divided by 1 + 2 momentum.
+    """
     for method, edge in EDGES.items():
         algorithm = {"heavy ball": "momentum", "Nesterov": "nesterov"}[method]
         for mu in MOMENTA:
@@ -107,7 +110,7 @@ STEPS = 2048
 
 
 def expected_loss(rates) -> np.ndarray:
-    """Return the loss above the optimum that theory predicts after each step with these rates, (steps,).
+    """Return the loss above the optimum that theory predicts after each step with these learning rates, (steps,).
 
     A step leaves 1 - rate h of the distance from the optimum along an axis of curvature h, and adds the noise of the
     gradient, h times that of a sample's own optimum.
@@ -120,7 +123,7 @@ def expected_loss(rates) -> np.ndarray:
 
 
 def floor(rate: float) -> float:
-    """Return the loss above the optimum at which a constant rate settles."""
+    """Return the loss above the optimum at which SGD with a constant learning rate settles."""
     return float((rate * CURVATURES**2 * NOISY["noise"] ** 2 / (2 - rate * CURVATURES)).sum() / 2)
 
 
@@ -149,7 +152,7 @@ COURSES = {"1": (1.0, 0.0), "0.1": (0.1, 0.0), "0.01": (0.01, 0.0), FALLS: (1.0,
     look=Look("steps", ("loss",), "rate", theory=("theory",), log="xy", title="loss above the optimum"),
 )
 def where_it_stalls(run):
-    """A noisy bowl of 400 coordinates, one sample per step; curvatures from 1 to a tenth."""
+    """SGD on a noisy bowl of 400 coordinates, with one sample per step and curvatures from 1 to a tenth."""
     for name, (rate, decay) in COURSES.items():
         done = run(
             algorithm="polyak", average="exponential", weight=1, after=0, decay=decay, learning_rate=rate, steps=STEPS,
@@ -167,7 +170,7 @@ def misses(rows):
 
 
 def first(rows, steps):
-    """Return the constant rate whose loss is lowest after this many steps."""
+    """Return the constant learning rate with the lowest loss after this many steps."""
     return min((row for row in rows if row["steps"] == steps and row["rate"] != FALLS), key=lambda row: row["loss"])[
         "rate"
     ]
@@ -200,9 +203,11 @@ HALF = 1250  # of 2,500 steps
     ),
 )
 def wrong_curvature(run):
-    """The noisy bowl, 2,500 steps. `1 / t`: the last model if the rate is guess / t, divided by the smallest curvature;
-    theory recommends a guess slightly above a half. `mean`: the mean of the models of the second half, at a constant
-    rate of a quarter of the guess. No rate is above 1.
+    """The noisy bowl after 2,500 steps, with learning rates that follow from a guess. No learning rate is above 1.
+
+    `1 / t`: the last model if the learning rate is guess / t, divided by the smallest curvature; theory recommends a
+    guess slightly above a half. `mean`: the mean of the models of the second half, at a constant learning rate of a
+    quarter of the guess.
     """
     for guess in GUESSES:
 
@@ -227,7 +232,7 @@ def wrong_curvature(run):
 
 
 def tame(guess, t):
-    """Return the rate of step t, `guess` / (t * the smallest curvature), but 1 at most."""
+    """Return the learning rate of step t: `guess` / (t * the smallest curvature), but 1 at most."""
     return min(1.0, guess / (FLAT * t))
 
 
@@ -270,8 +275,9 @@ def mean_of(rate, models):
     look=Look("rate", ("loss",), "ships", theory=("theory",), log="xy", title="loss above the optimum"),
 )
 def time_average(run):
-    """A noisy bowl of 400 coordinates: 2,500 steps of SGD at a constant rate, with one sample per step. `mean`: of all
-    models since step 500; `exponential`: the newest model has a weight of 0.005."""
+    """SGD on a noisy bowl of 400 coordinates, for 2,500 steps with one sample each at a constant learning rate. `mean`:
+    of all models since step 500; `exponential`: the newest model has a weight of 0.005.
+    """
     steps, after, condition, dimension = 2500, 500, 10, 400
     curvatures = np.geomspace(1, 1 / condition, dimension).sum()
     bowl = {"workload": "quadratic", "condition": condition, "dimension": dimension, "noise": 1, "points": 20_000}
@@ -379,9 +385,12 @@ NARROW = "adam, condition 10,000"
     ),
 )
 def turned_valley(run):
-    """A bowl of condition 100 without noise, from a random start; its axes are the coordinates, or are rotated at
-    random. SGD and heavy ball have the rates that are best in theory; AdaGrad and Adam have the best of five rates, a
-    factor of four or six apart. The last bars are Adam's in a valley of condition 10,000."""
+    """A bowl of condition number 100 without noise, from a random start. Its axes are the coordinates, or are rotated
+    at random.
+
+    SGD and heavy ball have the learning rates that are best in theory; AdaGrad and Adam have the best of five, a factor
+    of four or six apart. The last bars are Adam's in a valley of condition number 10,000.
+    """
     dice = np.random.default_rng(run.seed)
     start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
     for rule, rates in TURNED.items():
@@ -399,12 +408,16 @@ def turned_valley(run):
 
 
 def _lost(rows, rule):
-    """Return how many steps a rule takes in the rotated valley, relative to one along a coordinate."""
+    """Return the ratio of an optimizer's steps in the rotated valley to its steps in the valley along the
+    coordinates.
+    """
     return value(rows, "rotated", rule=rule) / value(rows, "along a coordinate", rule=rule)
 
 
 def steps_down(run, rule, rate, start, rotation, condition=CONDITION, most=MOST):
-    """Return how many steps a rule takes until the loss has fallen a millionfold; infinite if more than `most`."""
+    """Return how many steps a rule takes until the loss has fallen by a factor of a million; infinite if more than
+    `most`.
+    """
     worker = algorithms.find(rule).worker
 
     def play(comm, task, s):
@@ -469,9 +482,11 @@ METHODS = {
     look=Look("features", ("loss",), "rule", kind="bar", title="training loss above the minimum"),
 )
 def rare_features(run):
-    """Logistic regression on rows with 16 of 1,000 features, two passes in batches of four. Either all features are
-    equally frequent, or their frequencies differ as those of words do: the tenth is a tenth as frequent as the first.
-    Each rule has the best of four or five rates, a factor of two apart, for each data set.
+    """Logistic regression on rows with 16 of 1,000 features, trained for two passes in batches of four. Either all
+    features are equally frequent, or their frequencies differ as those of words do: the tenth is a tenth as frequent as
+    the first.
+
+    Each rule has the best of four or five learning rates, a factor of two apart, for each data set.
     """
     for features, skew in SKEWS.items():
         for rule, (algorithm, values, rates) in METHODS.items():

@@ -14,20 +14,21 @@ def meet(run, features: int, nonzeros: int) -> float:
 
 
 def conflict(run, features: int, threads: int) -> float:
-    """Return the percentage of coordinates in conflict, with eight features in a sample."""
+    """Return the percentage of coordinates that are in conflict if a sample has eight features."""
     return 100 * (1 - 1 / (1 + (threads - 1) * 8 / features))
 
 
 def lost(run, threads: int, nanoseconds: int) -> float:
-    """Return the percentage of additions lost with 8 of 1,000 features, 12 ns from load to store, and steps of this
-    length.
+    """Return the percentage of additions that are lost if a step takes this many nanoseconds.
+
+    A sample has 8 of 1,000 features, and 12 ns pass from load to store.
     """
     return 100 * (threads - 1) * 8 / 1000 * 12 / nanoseconds
 
 
 def notice(run, kind: str) -> str:
-    """Return how far sixteen threads are behind a single thread at a small rate: not at all ("same"), by less than a
-    factor of two ("some"), or by more ("lost").
+    """Return how much farther from the minimum sixteen threads end than one, at a small learning rate: as far ("same"),
+    farther by less than a factor of two ("some"), or more ("lost").
     """
     one, many = (experiments.gap(run, kind.partition(":")[0], threads, 0.25) for threads in (1, 16))
     behind = many / one - 1
@@ -35,14 +36,14 @@ def notice(run, kind: str) -> str:
 
 
 def descent(run, lost: int) -> float:
-    """Return how many samples the same descent needs if `lost` percent of the additions are lost, relative to losing
-    none.
-    """
+    """Return how many times as many samples the same descent needs if `lost` percent of the additions are lost."""
     return 1 / (1 - lost / 100)
 
 
 def gathered(run, features: int, gathered: int) -> float:
-    """Return the coordinates written per sample with eight features, if `gathered` samples share a write."""
+    """Return how many coordinates are written per sample if `gathered` samples share a write. A sample has eight
+    features.
+    """
     return features * (1 - (1 - 8 / features) ** gathered) / gathered
 
 
@@ -58,7 +59,10 @@ LIMITS = {"At most 1 %": (0.01, 20), "At most 15 %": (0.15, 2000)}  # additions 
 
 
 def which(run, features: int, asked: str) -> str:
-    """Return the method within the limits that writes least, or waits least on a tie, by the closed forms."""
+    """Return the method that writes least among those within the limits, by the closed forms.
+
+    Of methods that write equally much, it is the one without waiting. `asked` names the limits.
+    """
     if asked.startswith("Any"):
         return "svrg"  # at a constant rate the others stall
     most_lost, oldest = next(limits for begins, limits in LIMITS.items() if asked.startswith(begins))

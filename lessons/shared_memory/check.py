@@ -29,7 +29,7 @@ CORE = "40e9:15e9:0"  # a laptop's, where reading a few numbers has no fixed cos
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     every, kept, frugal, learned, free = POINTS
     dice = random.Random(seed)
     rows = {"rows": 512, "features": dice.randint(180, 220), "nonzeros": 8, "skew": 1.0, "l2": 1e-3, "judged": "gap"}
@@ -66,7 +66,7 @@ def check(solution, seed):
 
 
 def run_watched_thread(play, seen, comm, task, s):
-    """Run an observed thread, and report the memory when all are done."""
+    """Run an observed thread, and report the memory when all threads are done."""
     memory, task.workload = WatchedMemory(comm, seen), seen.data
     play(memory, WatchedSamples(comm, task, seen), s)
     comm.barrier()

@@ -55,8 +55,8 @@ def per_second(done):
     ),
 )
 def speed_up(run):
-    """Rows with eight of 2,000 features, the same number of samples for 1 to 16 threads: once with a lock that a thread
-    holds while it reads and while it writes, and once without.
+    """The speed-up of 1 to 16 threads on the same number of samples, on rows with eight of 2,000 features. It is
+    measured once with a lock that a thread holds while it reads and while it writes, and once without.
 
     `at most`: N threads are N times as fast, and a lock lets through one step in the time for which it is held. Neither
     shared memory bandwidth nor the cost of taking a lock is simulated.
@@ -99,8 +99,8 @@ def speed_up(run):
     ),
 )
 def conflicts_against_sparsity(run):
-    """Eight threads; each row has eight out of a growing number of features. With skew 1, the v-th feature is drawn 1/v
-    times as often as the first.
+    """Conflicts of eight threads, on rows with eight out of a growing number of features. With skew 1, the v-th feature
+    is drawn 1/v times as often as the first.
 
     A conflict is a coordinate that another thread writes between a thread's read and its own write: the gradient was
     computed from a stale value.
@@ -143,7 +143,8 @@ def conflicts_against_sparsity(run):
     ),
 )
 def conflicts_against_workers(run):
-    """Rows with eight of 200 features, the same number of samples for 2 to 16 threads.
+    """Conflicts and lost additions of 2 to 16 threads on the same number of samples, on rows with eight of 200
+    features.
 
     An addition is lost only if two writes to one coordinate overlap: both threads have loaded the old value before
     either stores.
@@ -189,11 +190,11 @@ SMALL, RATES = 0.25, (0.25, 1.0, 4.0)
     ),
 )
 def nobody_notices(run):
-    """Sixteen threads on 512 samples: how far above its minimum the objective ends, relative to one thread on the same
-    samples. Sparse rows have eight of 400 features, and dense ones all of eight features.
+    """How far above its minimum the objective ends with sixteen threads on 512 samples, relative to one thread on the
+    same samples. Sparse rows have eight of 400 features, and dense ones all of eight features.
 
-    The best rate is the middle one of three, for one thread and for sixteen. At that rate the noise of single samples
-    dominates on dense rows, so only the small rate is shown for them.
+    The best learning rate is the middle one of three, for one thread and for sixteen. At that learning rate the noise
+    of single samples dominates on dense rows, so only the small one is shown for them.
     """
     for kind, rates in (("sparse", RATES), ("dense", (SMALL,))):
         one = {rate: gap(run, kind, 1, rate) for rate in rates}
@@ -229,8 +230,8 @@ def gap(run, kind, threads, rate, atomic=False):
     look=Look("threads", ("descent",), "additions", theory=("not lost",), title="descent, relative to one thread"),
 )
 def lost_additions(run):
-    """A round bowl in a thousand dimensions, where every write covers the whole vector; a rate so small that stale
-    gradients are as good as fresh ones.
+    """A round bowl in a thousand dimensions, where every write covers the whole vector. The learning rate is so small
+    that stale gradients are as good as fresh ones.
 
     `descent` is how far all threads together descend, relative to one thread on the same number of samples. Lost
     additions do not mislead: they are steps not taken, like a smaller rate at the full price.
@@ -268,8 +269,8 @@ def lost_additions(run):
     look=Look("gathered", ("written",), "skew", theory=("closed form",), log="x", title="coordinates written per row"),
 )
 def written_per_row(run):
-    """Rows with eight of 4,000 features without skew, or with eight of 200 features with skew; 1 to 64 rows are
-    gathered for one write.
+    """Coordinates written per row, if 1 to 64 rows are gathered for one write. Rows have eight of 4,000 features
+    without skew, or eight of 200 features with skew.
 
     A coordinate that several of the gathered rows share is written once.
     """
@@ -308,12 +309,12 @@ REPEATED = 2  # one run of 24 steps is judged at only seven of them, so its resu
     ),
 )
 def samples_per_write(run):
-    """Four threads, rows that mostly share the same few features; samples and time until the objective is within 0.03
-    of its minimum, on average over two runs.
+    """Samples and time that four threads take until the objective is within 0.03 of its minimum, averaged over two
+    runs. Rows mostly share the same few features.
 
-    For each number of samples per write, the rate is the one of four that takes the fewest samples, and so the least
-    time; it is never the smallest or largest. The simulated clock charges nothing for a coordinate that another core
-    has just written, the very cost that the paper avoids.
+    For each number of samples per write, the learning rate is the one of four that takes the fewest samples, and so the
+    least time; it is never the smallest or largest. The simulated clock charges nothing for a coordinate that another
+    core has just written, the very cost that the paper avoids.
     """
     rows = []
     for per_write, rates in GATHERING.items():
@@ -337,8 +338,8 @@ def gather(run, per_write, rate, seed):
 
 
 def samples_until_near(done):
-    """Return how many samples it takes until the gap falls to NEAR, interpolated in its logarithm; infinite if it never
-    does.
+    """Return how many samples it takes until the gap falls to NEAR; infinite if it never does. The logarithm of the gap
+    is interpolated.
     """
     gap, samples = np.log(done.evaluations["loss"] / NEAR), done.evaluations["samples"]
     near = np.flatnonzero(gap <= 0)
@@ -374,8 +375,8 @@ TO_THE_OPTIMUM = {
     look=Look("passes", ("gap",), "method", log="y", title="objective above its minimum"),
 )
 def gap_per_pass(run):
-    """Four threads on 192 sparse rows with an L2 penalty. Passes count computed gradients; AsySVRG computes five for
-    every three samples.
+    """The objective above its minimum, for four threads on 192 sparse rows with an L2 penalty. Passes count computed
+    gradients; AsySVRG computes five for every three samples.
 
     The noise of single samples does not vanish at the optimum, so at a constant rate the model keeps moving around it.
     Compare the shapes: other rates move the lines, but that of a constant rate still bends.
