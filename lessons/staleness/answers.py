@@ -9,8 +9,8 @@ from lessons.staleness.experiments.momentum import MOMENTA, fit, progress
 
 
 def shared_out(run, workers: int, rate: float) -> str:
-    """Return how the final loss changes if many workers share the gradients that one would compute: it is the "same" or
-    "worse", or they learn "nothing".
+    """Return how the final loss changes if many workers share the gradients that one worker would compute: "same",
+    "worse", or "nothing" if they learn nothing.
     """
     alone, many = (
         end_loss(run(algorithm="asgd", workers=n, learning_rate=rate, steps=1536 // n, **DIGITS)) for n in (1, workers)
@@ -21,12 +21,12 @@ def shared_out(run, workers: int, rate: float) -> str:
 
 
 def mean_age(run, workers: int, slowest: int) -> float:
-    """Return the mean staleness if the slowest worker takes `slowest` times as long as the fastest."""
+    """Return the mean staleness of gradients if the slowest worker takes `slowest` times as long as the fastest."""
     return float(_staleness(run, workers, "cloud", 1500, slowest).mean())
 
 
 def fresh(run, workers: int) -> float:
-    """Return the percentage of gradients with staleness 0 if times are exponential."""
+    """Return the percentage of gradients with staleness 0 if workers' times are exponential."""
     return 100 * float((_staleness(run, workers, "exponential", 6000) == 0).mean())
 
 
@@ -42,8 +42,9 @@ def critical(run, workers: int) -> float:
 
 
 def best_bound(run, times: str) -> str:
-    """Return the best bound on how far a worker may run ahead of the slowest: "none" (0 steps), "one" or "far" (16);
-    "all one" if the choice hardly matters.
+    """Return the best bound on how many steps a worker may run ahead of the slowest: "none" (0), "one" or "far" (16).
+
+    Return "all one" if the choice hardly matters.
     """
     seconds = [until_it_reads(run, times, bound)[0] for bound in (0, 1, 16)]
     if max(seconds) < 1.6 * min(seconds):
@@ -52,8 +53,10 @@ def best_bound(run, times: str) -> str:
 
 
 def divided(run, workers: int, rule: str) -> str:
-    """Return how far 100 gradients of each worker get, with or without division by their staleness: as far as the
-    gradients of "one" worker, as "all" of them in turn, or "nothing".
+    """Return how far workers get with 100 gradients each: as far as the gradients of "one" worker, as "all" of them in
+    turn, or "nothing".
+
+    Gradients are divided by their staleness, or not, as `rule` says.
     """
     algorithm = "dynsgd" if rule.startswith("divides") else "asgd"
     values = {"algorithm": algorithm, "learning_rate": float(rule.split()[-1]), **DIGITS}
@@ -66,12 +69,12 @@ def divided(run, workers: int, rule: str) -> str:
 
 
 def momentum(run, workers: int) -> float:
-    """Return the implicit momentum of workers with exponential times."""
+    """Return the implicit momentum of asynchronous SGD with workers whose times are exponential."""
     return float(fit(mean_course(run.seed, workers, 1.2 / workers, TIMES["exponential"], 16, 200))[0])
 
 
 def added(run, workers: int) -> str:
-    """Return how much momentum the server should add: "none", "little" or "much"."""
+    """Return how much momentum the server should add for the fastest progress: "none", "little" or "much"."""
     best = max(MOMENTA, key=lambda momentum: progress(run, workers, momentum))
     missing = best - (1 - 1 / workers)
     return "none" if missing < 0.09 else "much" if missing > 0.5 else "little"

@@ -32,7 +32,7 @@ OTHERWISE = "judged only when gradients and answers are right"
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     counts, bounded, quick, frugal, lean, steadfast = POINTS
     dice = random.Random(seed)
     workers, bound, steps = dice.randint(10, 14), dice.randint(2, 4), 24
@@ -85,7 +85,7 @@ def check(solution, seed):
 
 
 def trainer(comm, task):
-    """Act as a worker: in each step send a gradient and wait for the answer; at the end, send None and return the last
+    """Act as a worker: in each step send a gradient and wait for the answer. At the end, send None and return the last
     answer.
     """
     w = task.start()
@@ -98,9 +98,10 @@ def trainer(comm, task):
 
 
 class BoundProbe:
-    """A proxy between a server and its cluster that checks updates and answers. `miscounted` names an update that did
-    not apply exactly one gradient, and `misstepped` names an update with a wrong step. `misled` names a wrong answer,
-    and `kept` names a worker that was kept waiting. Each is "" if there is none.
+    """A proxy between a server and its cluster that checks updates and answers.
+
+    `miscounted` names an update that did not apply exactly one gradient, and `misstepped` names an update with a wrong
+    step. `misled` names a wrong answer, and `kept` names a worker that was kept waiting. Each is "" if there is none.
     """
 
     def __init__(self):

@@ -20,13 +20,13 @@ BYTES = {
 
 
 def batch(run, sequences: int) -> float:
-    """Return the GB that a model of 100 million weights holds in a step with this many sequences, of 40 MB each."""
+    """Return how many GB a model of 100 million weights holds in a step. Each of the sequences takes 40 MB."""
     return (16 * 100e6 + sequences * 40e6) / 1e9
 
 
 def longer(run, what: str, batch: str) -> str:
-    """Return whether these activations take the "same" memory, or "four" or "sixteen" times as much, if the context is
-    four times as long.
+    """Return by what factor the memory of these activations grows if the context is four times as long: "same", "four"
+    or "sixteen".
     """
     few, many = 32, 128
     held = {}
@@ -40,7 +40,7 @@ def longer(run, what: str, batch: str) -> str:
 
 
 def best_segments(run, layers: int, kept: int) -> float:
-    """Return the number of segments with which a step holds least, by the formula."""
+    """Return the number of segments with which a step holds the least memory, by the formula."""
     chain = [ChainLayer(1, kept, 1.0)] * layers
     held = {k: k + kept * layers / k for k in range(1, layers + 1)}
     least = min(held, key=held.__getitem__)
@@ -68,8 +68,9 @@ def states(run, how: str) -> str:
 
 
 def small_update(run, update: float, how: str) -> float:
-    """Return the mean of 4,096 weights that begin at 1, after STEPS additions of `update`. Each result is rounded to
-    bf16, in the way that `how` says.
+    """Return the mean of 4,096 weights that begin at 1, after `update` has been added STEPS times.
+
+    Each result is rounded to bf16, in the way that `how` says.
     """
     assert FORMATS["bf16"][0] == 8
     weights = np.ones(4096, np.float32)
@@ -81,7 +82,7 @@ def small_update(run, update: float, how: str) -> float:
 
 
 def least_scale(run, digits: int) -> float:
-    """Return the smallest power of two that makes ten to the minus `digits` a normal number of fp16."""
+    """Return the smallest power of two that scales ten to the minus `digits` up to a normal number of fp16."""
     return next(2.0**n for n in range(60) if 2.0**n * 10.0**-digits >= np.finfo(np.float16).smallest_normal)
 
 

@@ -52,7 +52,7 @@ class ChainCase:
         }  # fmt: skip
 
     def worker(self, plan: Plan):
-        """Return a program for a rank: a step with this plan."""
+        """Return a program for a rank that runs a step with this plan."""
 
         def worker(comm, task, s):
             def passes(label: str, some: range, times: int) -> None:
@@ -82,7 +82,7 @@ class ChainCase:
         return self.run(plan).summary["seconds"]
 
     def peak(self, plan: Plan) -> float:
-        """Return the peak of a plan as a multiple of the limit."""
+        """Return the peak memory of a plan, as a multiple of the limit."""
         return peak_bytes(self.layers, plan) / self.limit
 
     @cached_property
@@ -109,7 +109,9 @@ def draw_cases(dice: random.Random) -> list[ChainCase]:
         return (ChainLayer(entered, kept, forward),) * count
 
     def attention(blocks: int, scores: int) -> tuple[ChainLayer, ...]:
-        """Return blocks of three layers: the scores keep more than the products around them and take less time."""
+        """Return attention blocks of three layers. The middle layer, the scores, keeps more than the products around it
+        and takes less time.
+        """
         chain = []
         for _ in range(blocks):
             chain += [
@@ -120,7 +122,9 @@ def draw_cases(dice: random.Random) -> list[ChainCase]:
         return tuple(chain)
 
     def share(layers, part: float) -> int:
-        """Return the limit, in MB, at this fraction of the way from the lowest possible one to all activations."""
+        """Return a memory limit in MB. It is the lowest possible one for a `part` of 0, and all activations for a
+        `part` of 1.
+        """
         least, whole = least_peak(layers), sum(layer.kept for layer in layers)
         return round(least + part * (whole - least))
 
@@ -142,7 +146,7 @@ def draw_cases(dice: random.Random) -> list[ChainCase]:
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     whole, nothing, fits, tight, *near = POINTS
     drawn = draw_cases(random.Random(seed))
     cases, few = [case for case in drawn if case.kind != "tight"], [case for case in drawn if case.kind == "tight"]

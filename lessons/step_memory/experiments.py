@@ -87,7 +87,7 @@ BATCHES = 1, 4, 16, 64
     look=Look("context", ("activations", "scores"), log="x", title="kB for each token"),
 )
 def longer_sequences(run):
-    """One attention block and one MLP block of width 64, with 4 heads, and always 512 tokens in a mini-batch.
+    """A model of one attention block and one MLP block of width 64, with 4 heads and always 512 tokens in a mini-batch.
 
     `scores` are the attention weights of each token, 4 bytes for each head and each position of its sequence.
     """
@@ -126,10 +126,10 @@ SMALL = {**MODEL, "context": 16, "width": 32, "batch": 8}
     look=Look("layers", ("kB",), "how", log="xy", title="kB of activations, at the peak"),
 )
 def square_root(run):
-    """Transformers of 4, 8, 32 and 128 layers. Computed again: n layers are cut into sqrt(n) segments, and only the
-    input of each segment is kept.
+    """Activation memory and step time of transformers of 4, 8, 32 and 128 layers. Computed again: n layers are cut into
+    sqrt(n) segments, and only the input of each segment is kept.
 
-    `ms`: the time of a step, on a processor of 200 GFLOP/s.
+    `ms`: the duration of a step, on a processor of 200 GFLOP/s.
     """
     for layers in (4, 8, 32, 128):
         kept, again = (run(**{**SMALL, "depth": layers - 2, "recompute_activations": how}) for how in ("none", "full"))
@@ -160,8 +160,8 @@ def square_root(run):
     look=Look("segments", ("kB",), theory=("k a + (64/k) c",), log="xy", title="peak activations of 64 layers, kB"),
 )
 def how_many_segments(run):
-    """The model of 64 layers, cut into this many segments. The formula uses the mean of what a layer keeps, c, and the
-    size of its input, a.
+    """Activation memory of the model of 64 layers, cut into 1 to 64 segments. The formula uses the mean of what a layer
+    keeps, c, and the size of its input, a.
     """
     work = text.build(text.Settings(**{name: SMALL[name] for name in ("context", "width", "heads")}, depth=62))
     model = work.model.with_recomputation()
@@ -253,7 +253,9 @@ STORED = {
     look=Look("rate", ("loss",), "weights", log="xy", title="training loss after 300 steps"),
 )
 def short_weights(run):
-    """Digits, 64 hidden units, 300 steps of Adam with 64 images each. Layers compute in bf16, except in `float32`."""
+    """Training on digits with 64 hidden units, for 300 steps of Adam with 64 images each. Layers compute in bf16,
+    except in `float32`.
+    """
     for rate in RATES:
         for weights, precision in STORED.items():
             done = run(
@@ -298,8 +300,8 @@ def one_part(scale, parts=PARTS, window=4):
     look=Look("exponent", ("loss",), "format", title="training loss after 60 steps"),
 )
 def loss_scales(run):
-    """Adam, 60 steps of 512 tokens. The loss of a step is divided by 4,096, as if it were a part of the mean over a
-    batch of two million tokens. The loss scale is 2 to the power `exponent`.
+    """Training with Adam for 60 steps of 512 tokens. The loss of a step is divided by 4,096, as if it were a part of
+    the mean over a batch of two million tokens. The loss scale is 2 to the power `exponent`.
 
     A run that overflows counts as guessing, with a loss of log 69. The dynamic scale begins at 2^16, and is doubled
     after four good steps. The other formats have no scale.
@@ -350,8 +352,8 @@ def excess(rows, name, exponent=0):
     look=Look("again", ("GB",), "attention", kind="bar", title="GB of activations on a GPU"),
 )
 def scores_or_layers(run):
-    """GPT-3 with 175 billion weights by the planner's formulas: sequences of 2,048 tokens on 64 A100s, with eight
-    tensor-parallel ranks in each of eight stages.
+    """GPT-3 with 175 billion weights, by the planner's formulas, for sequences of 2,048 tokens. It runs on 64 A100s,
+    with eight tensor-parallel ranks in each of eight stages.
 
     With fused attention, scores are never stored. `tokens/s`: tokens per second and GPU.
     """

@@ -5,15 +5,16 @@ from theory import order_statistics
 
 
 def speed_up(run, workers: int) -> float:
-    """Return the speed-up of workers whose times are exponential."""
+    """Return the speed-up of synchronous workers whose step times are exponential."""
     return workers / order_statistics.exponential(workers, workers)
 
 
 def dearest(run, workers: int) -> str:
-    """Return the cluster with the longer mean step, "restless" or "rarely late"; a gradient takes 1 s on average on
+    """Return the cluster with the longer mean step: "restless" or "rarely late". A gradient takes 1 s on average on
     both.
 
-    On one, times are uniform from 0.5 to 1.5 s; on the other, one in a hundred is ten times as long as the rest.
+    On the restless cluster times are uniform from 0.5 to 1.5 s; on the other, one time in a hundred is ten times as
+    long as the rest.
     """
     restless = 0.5 + workers / (workers + 1)  # the mean of the largest of this many
     usual = 1 / (0.99 + 0.01 * 10)
@@ -22,7 +23,7 @@ def dearest(run, workers: int) -> str:
 
 
 def elsewhere(run, workers: int, cluster: str, waits: str) -> str:
-    """Return whether the model is the "same" if the same training runs on other machines, or changes by "noise"."""
+    """Return whether the same training on other machines gives the "same" model, or one that differs by "noise"."""
     some = {"algorithm": "backup", "backups": 4} if "but four" in waits else {}
     losses = [
         run(workers=workers, learning_rate=0.2, steps=20, evaluations=1, jitter=jitter, **some).summary["held_out_loss"]
@@ -32,13 +33,13 @@ def elsewhere(run, workers: int, cluster: str, waits: str) -> str:
 
 
 def saved(run, workers: int, backups: int) -> float:
-    """Return the percentage of a step's time that backup workers save if stragglers finish what they began."""
+    """Return the percentage of a step's time that backup workers save, if stragglers finish what they began."""
     return 100 * (1 - order_statistics.backup_step(workers, backups) / order_statistics.exponential(workers, workers))
 
 
 def wasted(run, workers: int) -> float:
-    """Return the percentage of gradients that are computed and dropped, if one machine is three times as slow and there
-    is one backup.
+    """Return the percentage of gradients that are computed and dropped. One machine is three times as slow as the
+    others, and there is one backup.
     """
     steps = 400
     done = run(

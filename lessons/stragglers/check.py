@@ -33,7 +33,7 @@ OTHERWISE = "judged only when every update is right"
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     right, quick, frugal, lean, steadfast = POINTS
     dice = random.Random(seed)
     workers, backups = dice.randint(10, 14), dice.randint(2, 3)
@@ -69,8 +69,8 @@ def check(solution, seed):
 
 
 def crashes(trace, dice):
-    """Return the setting `crash` for two workers that crash at once: an idle one whose gradient was counted, and one
-    that is computing.
+    """Return the setting `crash` for two workers that crash at once: one that is idle and whose gradient was counted,
+    and one that is computing.
 
     `trace` is that of the same server without crashes. Up to the first crash, both runs are the same.
     """

@@ -18,7 +18,9 @@ LAWS = {
 
 
 def slow(workers, many=0, times=3):
-    """Return the setting `slow` for expensive gradients, `times` times as expensive on the last `many` workers."""
+    """Return the setting `slow` that makes gradients expensive. They are `times` times as expensive on the last `many`
+    workers.
+    """
     return ",".join(f"{rank}:{HEAVY * (times if rank > workers - many else 1)}" for rank in range(1, workers + 1))
 
 
@@ -42,7 +44,7 @@ def slow(workers, many=0, times=3):
     look=Look("workers", ("used",), "cluster", log="x", title="share of the machines' time that is used, %"),
 )
 def more_machines(run):
-    """Synchronous SGD over a server on digits, 32 images per worker, 10 Gb Ethernet.
+    """Synchronous SGD over a server on digits, with 32 images per worker and 10 Gb Ethernet.
 
     Every gradient is made as slow as that of a large model, so that messages hardly count. On average all machines are
     equally fast. In the cloud their times vary a little from step to step; in the noisy cloud, in addition, one step in
@@ -131,7 +133,7 @@ def waiting_for_everybody(run):
     ),
 )
 def waiting_for_fewer(run):
-    """25 workers whose times are exponential; the server waits for all but b of them.
+    """Synchronous SGD with 25 workers whose times are exponential. The server waits for all but b of them.
 
     `used` counts the gradients that enter the model in the time of one gradient. The well-known formula holds for the
     first step; later the stragglers of one step are late for the next as well.
@@ -149,7 +151,7 @@ def waiting_for_fewer(run):
 
 
 CLUSTERS = {"quiet": ("hpc", 0), "noisy": ("noisy cloud", 0), "one slow machine": ("hpc", 1)}
-"""Name -> (jitter, machines that are three times as slow as the others)."""
+"""{name: (jitter, number of machines that are three times as slow as the others)}."""
 
 
 def _best(rows, cluster):
@@ -177,7 +179,8 @@ def _best(rows, cluster):
     look=Look("backups", ("seconds",), "cluster", title="seconds until the loss is a tenth of what it was"),
 )
 def backups_against_the_tail(run):
-    """16 machines on a noisy bowl, until the loss is a tenth of what it was; b of them are not waited for.
+    """Training on a noisy bowl with 16 machines, until the loss is a tenth of what it was. The server does not wait for
+    b of them.
 
     A mean of fewer gradients is noisier, so the rate shrinks in proportion. Then all end with the same noise, here a
     third of the target loss.
@@ -196,7 +199,9 @@ MORE_CLUSTERS = {
 
 
 def to_a_tenth(run, cluster, backups, machines=16):
-    """Return (steps, seconds) until the loss is a tenth of what it was, without waiting for `backups` machines."""
+    """Return (steps, seconds) until the loss is a tenth of what it was. The server waits for all machines except
+    `backups`.
+    """
     jitter, *slowed = (CLUSTERS | MORE_CLUSTERS)[cluster]
     share = (machines - backups) / machines
     done = run(
@@ -248,7 +253,7 @@ def _until(done, loss):
     ),
 )
 def a_hundred_machines(run):
-    """100 machines in the noisy cloud on a noisy bowl, until the loss is a tenth of what it was.
+    """Training on a noisy bowl with 100 machines in the noisy cloud, until the loss is a tenth of what it was.
 
     The learning rate shrinks in proportion to the gradients per step. Everything is relative to waiting for all
     hundred.
@@ -281,7 +286,8 @@ def a_hundred_machines(run):
     look=Look("epochs", ("noise scale",), kind="bar"),
 )
 def noise_grows(run):
-    """Digits, 8 workers with 8 images each: the noise scale, which synchronous SGD can measure at no extra cost.
+    """The gradient noise scale on digits, with 8 workers of 8 images each. Synchronous SGD can measure it at no extra
+    cost.
 
     Noise is tr(C), signal |G|^2; both are averaged over the epochs of a row and over four trainings, and only then
     divided: later on the signal is a small difference of large numbers.
@@ -330,7 +336,7 @@ def noise_grows(run):
     look=Look("batch", ("steps",), theory=("fit",), log="xy", title="steps to a held-out loss of 0.4"),
 )
 def steps_against_batch(run):
-    """Digits, until the held-out loss is 0.4, with the best of five rates for each batch.
+    """Steps until the held-out loss on digits is 0.4, with the best of five learning rates for each batch size.
 
     Choosing the rate by a formula would assume what is to be shown. B is the critical batch, at which twice as many
     steps are needed as with all images at once. It plays the role of the noise scale, though it is smaller here.

@@ -33,12 +33,12 @@ class Work:
 
     @property
     def name(self) -> str:
-        """The entry's name in the bibliography: "Dean 2012"."""
+        """The entry's name in the bibliography, such as "Dean 2012"."""
         return f"{self.surname} {self.year}"
 
     @property
     def key(self) -> str:
-        """The BibTeX key: letters and digits only."""
+        """The BibTeX key. It has letters and digits only."""
         plain = unicodedata.normalize("NFKD", self.name.translate(str.maketrans("øØłŁ", "oOlL")))
         return "".join(c for c in plain if c.isascii() and c.isalnum()).lower()
 
@@ -130,7 +130,7 @@ def _venue(entry: Work) -> str:
 
 
 def _authors(text: str) -> str:
-    """Return authors as BibTeX joins them: "J. Dean and G. S. Corrado and others"."""
+    """Return authors as BibTeX joins them, such as "J. Dean and G. S. Corrado and others"."""
     text = re.sub(r"\s*\([^()]*\)", "", text)
     return " and ".join(re.split(r", | and ", text))
 

@@ -94,7 +94,7 @@ class Costs:
     unproven: Mapping[str, str] = field(default_factory=dict)
 
     def formula_text(self, quantity: str) -> str:
-        """Return a formula in readable form, "2 (N-1) d", or the reason why there is none."""
+        """Return a formula in readable form, such as "2 (N-1) d", or the reason why there is none."""
         formula = getattr(self, quantity).replace("*", " ")
         bound = "at most " if quantity in self.at_most else ""
         return bound + formula if formula else self.unproven.get(quantity, "")
@@ -109,7 +109,9 @@ class Costs:
         return [symbol for symbol in SETTINGS if symbol in named]
 
     def evaluate(self, quantity: str, symbols: Mapping[str, float]) -> float | None:
-        """Return the value of a formula, the largest over stages if it depends on them; None if it has no value."""
+        """Return the value of a formula, or None if it has no value. If it depends on the stage, return the largest
+        value of all stages.
+        """
         formula = getattr(self, quantity)
         if not formula:
             return None
@@ -123,9 +125,7 @@ class Costs:
 
 @cache
 def every() -> dict[str, Costs]:
-    """Return the costs of every method in the catalogue, by short name: those of the method's family, unless it has its
-    own.
-    """
+    """Return {short name: costs} of every method in the catalogue. A method's own costs replace those of its family."""
     found = {}
     for entry in CATALOGUE:
         family, _, name = entry.partition(".")
@@ -149,7 +149,7 @@ def stages_per_rank(name: str) -> int:
 def symbols(
     name: str, model: Mapping[str, float], workers: int, chosen: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Return the values of the symbols in a method's formulas; `chosen` overrides settings, as in {"H": 16}.
+    """Return the values of the symbols in a method's formulas. `chosen` overrides settings, for example {"H": 16}.
 
     Raise ValueError if a formula uses a setting that the method does not have.
     """

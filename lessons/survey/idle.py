@@ -1,4 +1,4 @@
-"""The idle time of a pipeline that is drained in every step, with stages that do not take equally long.
+"""The idle time of a pipeline that is drained in every step, if stages do not take equally long.
 
 The catalogue's formulas assume equal stages. Here the list simulator runs the schedule with the stages of a model. A
 rank begins its next step as soon as it has ended this one, so a step takes as long as the longest span of a rank.
@@ -16,13 +16,15 @@ OTHERS = {"zb_auto": "zb_2p", "three_d": "1f1b", "five_d": "1f1b"}
 
 
 def is_drained(name: str) -> bool:
-    """Return whether a method has a schedule for a mini-batch, with one update at the end."""
+    """Return whether a method drains its pipeline in every step, i.e. has a schedule for a mini-batch with one update
+    at the end.
+    """
     return costs.every()[name].staleness == "0" and (name in OTHERS or bool(algorithms.find(name).schedules))
 
 
 @cache
 def of_stages(name: str, work: tuple[float, ...], ranks: int, chunks: int) -> float | None:
-    """Return the average share of the time that ranks are idle; None if there is no schedule for these numbers.
+    """Return the average share of the time that ranks are idle, or None if there is no schedule for these numbers.
 
     `work` is the time of each stage's forward pass, in any unit; I and W take as long. Messages take no time.
     """

@@ -24,7 +24,9 @@ ROOT = FILE.parents[2]
 
 @dataclass(frozen=True)
 class Method:
-    """A work that a source names, with the module that implements it or, in `without`, the reason why there is none."""
+    """A work that one of the sources names. The catalogue's module implements it, or `without` says why there
+    is none.
+    """
 
     section: str
     reference: str
@@ -36,7 +38,7 @@ class Method:
 
     @property
     def module(self) -> str:
-        """The module's name, "algorithms.averaging.easgd"; "" if there is none."""
+        """The module's name, such as "algorithms.averaging.easgd"; "" if there is none."""
         if self.compression:
             return f"algorithms.compression.{self.compression}"
         return f"algorithms.{algorithms.family(self.method)}.{self.method}" if self.method else ""

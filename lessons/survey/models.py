@@ -68,8 +68,8 @@ class UnequalLayers:
 
     @cached_property
     def numbers_to_sum(self) -> int:
-        """How many numbers per sample tensor parallelism sums if it splits layers by columns and by rows in turn, as
-        Megatron does.
+        """The count of numbers per sample that tensor parallelism sums, if it splits layers by columns and by rows in
+        turn, as Megatron does.
 
         They are the outputs of every second layer and, in the backward pass, the inputs of every layer before it. The
         first layer passes no gradient on.
@@ -131,7 +131,7 @@ def _cut(shapes: tuple[LayerShape, ...], stages: int) -> tuple[int, ...]:
 
 
 def blocks(number: int, width: int) -> UnequalLayers:
-    """Return pairs of dense layers, from `width` to four times as many units and back, as in a transformer."""
+    """Return pairs of dense layers as in a transformer: from `width` to four times as many units, and back."""
 
     def dense(name: str, inputs: int, outputs: int) -> LayerShape:
         weights = inputs * outputs

@@ -27,7 +27,9 @@ SAY = {"FLOP": units.flops, "B": units.size, "s": units.seconds, "updates": unit
 
 @dataclass(frozen=True)
 class Cluster:
-    """The reader's choices other than the model: workers, samples per worker and step, presets, settings by symbol."""
+    """The reader's choices other than the model: workers, samples per worker and step, presets, and settings by
+    symbol.
+    """
 
     workers: int = 8
     batch: int = 32
@@ -122,14 +124,16 @@ def the_step(model: Model, cluster: Cluster) -> str:
 
 
 def in_one_cell(value: Any) -> Any:
-    """Return a value of a row as text or number: names with spaces between them, settings as "H = 20, M = 8"."""
+    """Return a value of a row as text or as a number. Names have spaces between them, and settings read like "H = 20, M
+    = 8".
+    """
     if isinstance(value, dict):
         return ", ".join(f"{symbol} = {number:g}" for symbol, number in value.items())
     return " ".join(value) if isinstance(value, tuple) else value
 
 
 def run_of(name: str, cluster: Cluster) -> str:
-    """Return the query of an experiment on digits that shows a method's costs with this many workers."""
+    """Return the query of an experiment on digits that shows a method's costs with the cluster's number of workers."""
     settings = {"algorithm": name, "network": cluster.network, "device": cluster.device}
     if algorithms.family(name) != "sequential":
         settings["workers"] = cluster.workers
@@ -137,7 +141,7 @@ def run_of(name: str, cluster: Cluster) -> str:
 
 
 def format_quantity(value: float | None, unit: str) -> str:
-    """Return a number with three digits and its unit, "12.5 MB"; a dash for None."""
+    """Return a number with three digits and its unit, such as "12.5 MB", or a dash for None."""
     return "\N{EN DASH}" if value is None else SAY[unit](value)
 
 

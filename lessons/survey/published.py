@@ -29,7 +29,8 @@ class Published:
 
 
 def two_gpus(batch: float = BATCH) -> float:
-    """Return the speed-up of two K40s over one K40, if the GPUs and their link run at peak speed.
+    """Return the speed-up of two K40s over one K40, if the GPUs and their link run at peak speed. A step sums the
+    gradients of `SPEECH` parameters after the backward pass.
 
     A step sums the gradients of `SPEECH` parameters after the backward pass.
     """

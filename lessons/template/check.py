@@ -8,7 +8,7 @@ POINTS = {"it doubles": 1}
 
 
 def check(solution, seed):
-    """Yield (mark, whether it is earned, what was observed)."""
+    """Judge a solution: yield (mark, whether it is earned, what was observed)."""
     x = random.Random(seed).randint(1, 99)
     with solution.attempt() as attempt:
         found = attempt.call("double", x)

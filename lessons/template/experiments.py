@@ -10,7 +10,7 @@ from lessons.figure import Look, column, figure
     look=Look("rate", ("loss",)),
 )
 def first(run):
-    """WRITE: what to look at."""
+    """WRITE: what the figure shows, and what a reader should look at."""
     for rate in (0.05, 0.1):
         done = run(algorithm="sync_sgd", workload="quadratic", workers=2, steps=20, learning_rate=rate, batch=1)
         yield {"rate": rate, "loss": done.summary["held_out_loss"]}

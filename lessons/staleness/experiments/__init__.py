@@ -1,4 +1,4 @@
-"""Staleness: what it costs if gradients are old when they arrive, and ways to live with it.
+"""Staleness: what it costs if gradients are old when they arrive, and how to live with it.
 
 Each file of this folder holds the figures of one group of questions; what they share is here.
 """
@@ -15,13 +15,15 @@ TIMES = {"all alike": "none", "nearly alike": "cloud", "heavy tail": "pareto", "
 
 
 def slow(workers, slowest=1):
-    """Return the setting `slow` for heavy gradients: the last worker's takes `slowest` times as long as the first's."""
+    """Return the setting `slow` that makes gradients expensive. The last worker's take `slowest` times as long as the
+    first's.
+    """
     factors = HEAVY * np.linspace(1 / slowest, 1, workers)
     return ",".join(f"{worker}:{factor:g}" for worker, factor in enumerate(factors, 1))
 
 
 def time_of(run, gradients, dimension):
-    """Return the seconds for `gradients` undisturbed heavy gradients on a bowl, one after the other."""
+    """Return how long `gradients` expensive gradients on a bowl take one after the other, without disturbance, in s."""
     done = run(algorithm="asgd", workers=1, learning_rate=0.05, steps=10, slow=slow(1), dimension=dimension, **BOWL)
     return gradients / 10 * float(done.evaluations["seconds"][-1])
 

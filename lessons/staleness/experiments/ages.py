@@ -21,9 +21,10 @@ from lessons.staleness.experiments import BOWL, TIMES, slow, time_of
     look=Look("age", ("share",), slider="times", theory=("geometric",), title="share of all gradients"),
 )
 def ages(run):
-    """Asynchronous SGD on a bowl with 8 workers; age is how many updates others made since the worker's fetch.
+    """Asynchronous SGD on a bowl with 8 workers. The age of a gradient is the number of updates that others made since
+    the worker's fetch.
 
-    The mean is 7 in all three. If all take exactly the same time, every age is 7.
+    The mean is 7 in all three clusters. If all workers take exactly the same time, every age is 7.
     """
     workers = 8
     seconds = time_of(run, 10_000 / workers, 1)
@@ -65,7 +66,8 @@ def ages(run):
     ),
 )
 def how_old(run):
-    """Asynchronous SGD on a bowl; the server counts the updates between a worker's fetch and its push.
+    """The age of gradients in asynchronous SGD on a bowl: the server counts the updates between a worker's fetch and
+    its push.
 
     `slowest`: the time of the slowest worker, relative to the fastest. Fast workers push young gradients, and often;
     slow workers push old gradients, and rarely. Between two of its own pushes, a worker that makes the share r of all

@@ -34,7 +34,7 @@ READER = {"hidden": "32", "batch": 16}
     look=Look("bound", ("time",), "times", kind="bar", title="time until the loss is 0.4"),
 )
 def bounded_staleness(run):
-    """Digits, 8 workers, until the loss is 0.4; SSP, which lets a worker run `bound` steps ahead of the slowest.
+    """SSP on digits with 8 workers, until the loss is 0.4. A worker may run `bound` steps ahead of the slowest.
 
     Bound 0 is synchronous SGD over a server. The rate is large, 1.0 for a step of all workers. The unit of time is one
     gradient; waiting is a share of the workers' time; means of two seeds. If times are exponential, ages are so mixed
@@ -50,8 +50,8 @@ def bounded_staleness(run):
 
 
 def until_it_reads(run, times, bound):
-    """Return (seconds, gradients, share of waiting) of SSP, each as a mean of two seeds. The first two count until the
-    held-out loss is below 0.4.
+    """Return (seconds, gradients, share of waiting) of SSP, each as a mean of two seeds. Seconds and gradients are
+    counted until the held-out loss is below 0.4.
     """
     where = {"jitter": TIMES[times], "slow": slow(8), "steps": 80, "evaluations": 80, **READER}
     both = [run(algorithm="ssp", bound=bound, workers=8, learning_rate=1.0, seed=seed, **where) for seed in (0, 1)]
@@ -59,8 +59,8 @@ def until_it_reads(run, times, bound):
 
 
 def _reached(done):
-    """Return (seconds, gradients, share of waiting). The first two count until the held-out loss is below 0.4, and are
-    infinite if it never is.
+    """Return (seconds, gradients, share of waiting). Seconds and gradients are counted until the held-out loss is below
+    0.4, and are infinite if it never is.
     """
     tried, busy = done.evaluations, done.trace.busy()[1:].sum(axis=0)
     waiting = busy[WAIT] / busy.sum()

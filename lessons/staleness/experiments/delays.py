@@ -1,4 +1,4 @@
-"""What an old gradient does on a bowl, and how large the rate may be."""
+"""What an old gradient does on a bowl, and how large the learning rate may be."""
 
 from itertools import pairwise
 
@@ -13,7 +13,8 @@ CURVATURES = 200
 
 
 def try_rates(run, workers, highest, lowest, **where):
-    """Return the run of asynchronous SGD with all rates between these two at once, on a bowl without noise.
+    """Return the Run of asynchronous SGD on a bowl without noise, with all learning rates from `lowest` to `highest` at
+    once.
 
     Rate r on curvature h is rate r h on curvature 1, so one bowl with many curvatures tries them all with one rate and
     the same delays.
@@ -23,8 +24,8 @@ def try_rates(run, workers, highest, lowest, **where):
 
 
 def critical_rate(done):
-    """Return the rate, of those tried, above which parameters grow. Raise ValueError if they grow with none of the
-    rates, or with all of them.
+    """Return the learning rate, among those tried, above which parameters grow. Raise ValueError if they grow with none
+    of the learning rates, or with all of them.
     """
     grown = int((np.abs(done.parameters) > 1).sum())
     if grown in (0, CURVATURES):
@@ -48,8 +49,8 @@ def critical_rate(done):
     look=Look("update", ("w",), slider="workers"),
 )
 def overshoot(run):
-    """The bowl w^2/2 from w = 1 at rate 0.3; all workers are equally fast and take turns, so a gradient is N-1 updates
-    old.
+    """The bowl w^2/2, from w = 1 at a learning rate of 0.3. All workers are equally fast and take turns, so a gradient
+    is N-1 updates old.
     """
     return [
         {"workers": workers, "update": update, "w": float(w)}
@@ -74,9 +75,10 @@ def overshoot(run):
     look=Look("workers", ("critical rate",), theory=("theory",), log="xy"),
 )
 def critical_delay(run):
-    """A bowl without noise and workers of equal speed, a round robin: every gradient is s = N-1 updates old.
+    """The critical learning rate on a bowl without noise, for workers of equal speed in a round robin. Every gradient
+    is s = N-1 updates old.
 
-    Found by trying 200 rates between 1.25 / N and 2.5 / N.
+    It is found by trying 200 learning rates between 1.25 / N and 2.5 / N.
     """
     for workers in (1, 2, 4, 8, 16):
         done = try_rates(run, workers, 2.5 / workers, 1.25 / workers, steps=400)
@@ -109,8 +111,8 @@ def critical_delay(run):
     look=Look("times", ("critical rate",), "workers", kind="bar"),
 )
 def equal_means(run):
-    """Critical rates on curvature 1, among 200 tried, for times that differ from step to step; `young`: the share of
-    gradients less than N/2 updates old.
+    """Critical learning rates on curvature 1, among 200 tried, for times that differ from step to step. `young`: the
+    share of gradients less than N/2 updates old.
 
     In a round robin the whole response to a step comes at once, and too late. With mixed ages, young gradients begin to
     brake while old ones still push.

@@ -1,4 +1,4 @@
-"""Several steps between pushes, adaptive rates and a warm start."""
+"""Several steps between pushes, adaptive learning rates and a warm start."""
 
 from lessons.figure import Look, column, figure, ratio, value
 from lessons.staleness.experiments import DIGITS, GUESSING, LEARNED, end_loss
@@ -38,7 +38,8 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
     look=Look("rate", ("loss",), "update+warm", log="xy", title="training loss"),
 )
 def warm_adagrad(run):
-    """Digits, 16 replicas with 128 steps of 16 images each; `warm`: how many pushes the first one makes alone.
+    """Training on digits with 16 replicas, each with 128 steps of 16 images. `warm`: how many pushes the first replica
+    makes alone.
 
     Early gradients are the longest, and sixteen stale ones at once go far astray. Adagrad's first step changes every
     weight by the rate. Its steps get shorter as gradients add up, most for weights with large gradients. In the paper
@@ -88,7 +89,8 @@ def warm_adagrad(run):
     ),
 )
 def commits(run):
-    """Digits, a commit every `period` steps at rate 0.1; 2,048 gradients of 16 images in all.
+    """Training on digits with a commit every `period` steps at a learning rate of 0.1, and with 2,048 gradients of 16
+    images in all.
 
     Where the sum works it is faster: the mean of many steps is only one step. Hermans' thesis is about many workers
     that commit every step: there the mean, too, fails under most seeds, and at twice the rate even dividing by distance

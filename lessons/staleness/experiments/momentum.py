@@ -1,4 +1,4 @@
-"""The momentum that asynchrony begets, and how much a server should add."""
+"""The momentum that asynchrony adds implicitly, and how much a server should add."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from lessons.staleness.experiments import BOWL, TIMES, end_loss, slow
     look=Look("workers", ("momentum",), "times", theory=("1 - 1/N",), title="momentum of the mean path"),
 )
 def begets_momentum(run):
-    """The bowl w^2/2 from w = 1 at rate 1.2/N: asynchronous SGD, the mean of 200 clusters.
+    """The mean course of asynchronous SGD over 200 clusters, on the bowl w^2/2 from w = 1 at a learning rate of 1.2/N.
 
     The fit, by least squares over 16 updates, is w(t+1) - w(t) = momentum (w(t) - w(t-1)) - rate w(t). `off by`: the
     largest distance from what the theorem's own momentum and rate predict. A fixed delay can be fitted, too, but with
@@ -86,7 +86,8 @@ MOMENTA = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
     look=Look("added", ("progress",), "workers", log="y", title="powers of ten by which the loss falls"),
 )
 def negative_momentum(run):
-    """A bowl 20 times as steep one way as the other, exponential times; 160 updates, each at its best rate.
+    """The progress of 160 updates on a bowl 20 times as steep one way as the other, with exponential times. Every point
+    is at its best learning rate.
 
     Progress is in powers of ten of the loss, the mean of four clusters that differ in their times. Of the total
     momentum, N workers beget 1 - 1/N; the server adds the rest. For eight the peak is flat, and its exact position
@@ -100,7 +101,7 @@ def negative_momentum(run):
 
 def progress(run, workers, momentum):
     """Return by how many powers of ten the loss falls in 160 updates with this total momentum, at the best of five
-    rates.
+    learning rates.
     """
     bowl = BOWL | {"dimension": 20, "condition": 20, "jitter": "exponential"}
     where = {"workers": workers, "steps": 160 // workers, "slow": slow(workers), **bowl}

@@ -25,7 +25,8 @@ from lessons.staleness.experiments import DIGITS, GUESSING, end_loss
     look=Look("workers", ("loss",), "method", log="x", title="held-out loss"),
 )
 def staleness_aware(run):
-    """Digits, 100 steps of 16 images by each worker, all at 0.4, the rate that suits one worker.
+    """Training on digits, where each worker takes 100 steps of 16 images. All use 0.4, the learning rate that suits one
+    worker.
 
     N gradients, each at 1/N of the rate, are about one step of a batch N times as large: nobody waits, but training
     takes as many steps as synchronous SGD.
@@ -59,7 +60,8 @@ FORMS = ("constant", "adaptive")
     look=Look("lam", ("loss",), "form", kind="bar", log="y", title="held-out loss"),
 )
 def compensated(run):
-    """Digits, 8 workers at a rate of 0.15, nearly all that asynchronous SGD tolerates; 768 updates, median of 7 seeds.
+    """Training on digits with 8 workers for 768 updates, at a learning rate of 0.15, nearly all that asynchronous SGD
+    tolerates. Values are medians of 7 seeds.
 
     lam 0 is asynchronous SGD. Well below that rate there is nothing to gain here. The mean gradient of 16 images is
     short, and so is its square, which approximates the curvature: the constant lam has to be larger than the paper's

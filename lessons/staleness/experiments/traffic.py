@@ -1,4 +1,4 @@
-"""What a server and its link carry."""
+"""How much traffic a server and its link can carry."""
 
 import numpy as np
 
@@ -34,8 +34,8 @@ from lessons.figure import Look, column, figure, value
     ),
 )
 def server_bottleneck(run):
-    """Downpour, and synchronous SGD over a ring: how many gradients all workers compute in the time T of one gradient.
-    A model has M bytes.
+    """How many gradients all workers compute in the time T of one gradient, with Downpour and with synchronous SGD over
+    a ring. A model has M bytes.
 
     A push and a fetch move M bytes each, and links here are full duplex, B bytes a second each way: S servers feed S B
     T / M workers, half as many if pushes and fetches share the link. In a ring a link carries 2 M in a step, for any
@@ -79,7 +79,7 @@ def server_bottleneck(run):
     look=Look("batch", ("numbers",), theory=("theory", "gradient"), log="x", title="numbers in a push"),
 )
 def factors(run):
-    """Project Adam on digits, one hidden layer of 64: dense layers of 64 x 64 and 64 x 10 weights.
+    """Project Adam on digits with one hidden layer of 64 units: the dense layers have 64 x 64 and 64 x 10 weights.
 
     The gradient of a dense layer is inputs times errors, k rows of m numbers and k rows of n: k (m + n) instead of
     m n numbers, and n biases. `apart`: the largest difference between two models trained with factors and without.

@@ -23,7 +23,8 @@ from lessons.staleness.experiments import DIGITS, GUESSING, LEARNED, NOTHING, en
     look=Look("workers", ("speed-up",), "method", title="times as fast as one machine"),
 )
 def nobody_waits(run):
-    """Digits on a noisy cloud, 100 gradients of 16 images by each worker, at a small rate; messages take no time.
+    """Synchronous and asynchronous SGD on digits in a noisy cloud. Each worker computes 100 gradients of 16 images at a
+    small learning rate, and messages take no time.
 
     Synchronous SGD takes a step of N gradients, asynchronous SGD N steps. Gradients are counted until four fifths of
     them have arrived: near the end machines stop one after the other.
@@ -67,8 +68,8 @@ def _most(rows, rate):
     look=Look("workers", ("loss",), "rate", log="x", title="held-out loss"),
 )
 def too_many_workers(run):
-    """Digits; the same 1,536 gradients of 16 images, made by one worker or shared among many. Guessing has a loss of
-    2.3.
+    """Training on digits with 1,536 gradients of 16 images, computed by one worker or shared among many. Guessing has a
+    loss of 2.3.
 
     Up to a limit staleness hardly matters. Beyond it the first steps, where the loss is steepest, throw the network to
     where no neuron is active, and no later gradient brings it back.
@@ -96,7 +97,9 @@ def too_many_workers(run):
     ),
 )
 def lost_worker(run):
-    """Digits; worker 2 is lost halfway. `kept`: updates per second after that, as a fraction of those before."""
+    """Training on digits, where worker 2 is lost halfway. `kept`: updates per second after that, as a fraction of those
+    before.
+    """
     for method, algorithm, more in (
         ("asynchronous SGD", "asgd", {"learning_rate": 0.05}),
         ("Downpour", "downpour", {"update": "sgd", "learning_rate": 0.05}),
