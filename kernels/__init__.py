@@ -1,9 +1,9 @@
-"""Kernels: the arithmetic, one kernel per file, with the same names in every file.
+"""Kernels: the arithmetic of algorithms and models, one kernel per file. Every file defines the same names.
 
 A kernel module `kernels/<family>/<name>.py` holds `reference` (plain NumPy), `cpu` (Numba), `gpu` (a launcher of a
 Numba CUDA kernel) and its price: `FLOPS` and `WORDS` per element of the first argument, or `price(*args)` returning
-(flops, words) where it depends on the shape. Callers write `kernels.<name>(...)`: outputs first, then
-inputs, then scalars; in place; contiguous; float32 and float64.
+(flops, words) where it depends on the shape. Callers write `kernels.<name>(...)` with outputs first, then inputs, then
+scalars. Kernels write to the outputs in place. Arrays are contiguous, of float32 or float64.
 
 A call is dispatched on the first array, and its price is charged to the meter of the calling rank. A module is
 loaded on its first call, so importing an algorithm imports no compiler. Where there is none (`compiler.py`), a kernel

@@ -16,7 +16,7 @@ class NotCapturable(RuntimeError):
 
 
 class UnreadSum:
-    """The sum of `values` divided by `count`, on a GPU until `float` reads it."""
+    """The sum of `values` divided by `count`. It stays on the GPU until `float` reads it."""
 
     def __init__(self, values: Any, count: int):
         self.total, self.count = values.sum(), count
@@ -26,12 +26,12 @@ class UnreadSum:
 
 
 def sum_on_host(values, count: int = 1) -> float | UnreadSum:
-    """Return the sum of `values` divided by `count`, as a float; as an `UnreadSum` while launches are captured."""
+    """Return the sum of `values` divided by `count`, as a float or, while launches are captured, as an `UnreadSum`."""
     unread = UnreadSum(values, count)
     return unread if CAPTURING.get() else float(unread)
 
 
 def forbid_in_capture(what: str) -> None:
-    """Raise NotCapturable that says `what` the host does, if launches are being captured."""
+    """Raise NotCapturable if launches are being captured. `what` says in its message what the host was about to do."""
     if CAPTURING.get():
         raise NotCapturable(f"{what} before all of its kernels have been launched")

@@ -47,7 +47,8 @@ formula = njit(inline="always", error_model="numpy")
 def on_disk(plain=None, **options):
     """Return a decorator that compiles a function and caches it on disk. Raise OSError if no folder is writable.
 
-    Without a compiler, `plain` takes the function's place, if given: the same in NumPy, if a Python loop would be slow.
+    `plain` takes the function's place where there is no compiler. It computes the same in NumPy, and is given if the
+    function's loop would be slow in Python.
     """
 
     def compile(function):
@@ -65,7 +66,7 @@ def on_disk(plain=None, **options):
 
 
 def exact(function=None, *, plain=None):
-    """Return the compiled function, which is cached on disk until its file, or that of a function it calls, changes.
+    """Return the compiled function. It is cached on disk until its file, or the file of a function it calls, changes.
 
     Numba itself checks only the function's own file. With `plain` alone, as in `on_disk`, return a decorator.
     """

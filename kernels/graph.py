@@ -66,7 +66,7 @@ class CapturedGradient:
 
 
 class ReplayedGradient:
-    """`function(*arrays)`, which returns (loss, g), with its launches replayed from a graph for each set of shapes.
+    """A function that returns the (loss, g) of `function(*arrays)`, by replaying one CUDA graph for each set of shapes.
 
     `replays` counts the calls that were replays. Where launches cannot be captured, calls go to `function`, and
     `on_refusal` is called once, with the reason.

@@ -17,8 +17,8 @@ import numpy as np
 class Meter(Protocol):
     """An observer of the cost of kernels.
 
-    A meter that can charge many calls together faster also has `charge_all(prices)`, which charges the rows of
-    `Prices`.
+    A meter that can charge many calls faster at once than one by one also has `charge_all(prices)`, which charges the
+    rows of `Prices`.
     """
 
     def charge(self, kernel: str, flops: float, nbytes: float, itemsize: int = 4) -> None:
@@ -37,7 +37,9 @@ IN_16_BITS: ContextVar[bool] = ContextVar("lockstep_in_16_bits", default=False)
 
 @contextmanager
 def meter_kernels(observer: Meter | None) -> Iterator[None]:
-    """Inside this context, report kernel calls to `observer`, or to nobody if it is None, as for evaluation."""
+    """Inside this context, report kernel calls to `observer`; if it is None, as in an evaluation, report them to
+    nobody.
+    """
     token = METER.set(observer)
     try:
         yield

@@ -7,7 +7,7 @@ from numpy import int32 as int32
 
 
 def njit(function: Callable | None = None, **options: Any) -> Callable:
-    """Return the function itself, or a decorator that does."""
+    """Return `function` unchanged or, if it is None, a decorator that does so."""
     return function or (lambda function: function)
 
 

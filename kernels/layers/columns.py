@@ -22,8 +22,7 @@ def over_columns(x, sums: int = 1) -> tuple:
 
 @cuda.jit(device=True)
 def column_sum(scratch, mine):
-    """Return the sum of `mine` over the threads of this column in the thread of the first row, and `mine` in the
-    others.
+    """In the thread of the first row, return the sum of `mine` over the threads of this column; elsewhere, `mine`.
 
     `scratch`, (ROWS, COLUMNS), is in shared memory.
     """

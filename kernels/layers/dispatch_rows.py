@@ -3,7 +3,7 @@
     out[place[t, c]] = x[t]          for each token t and choice c whose place is not negative
 
 x (n, width), place (n, k) of whole numbers, out (m, width). Each of the m rows of out is the place of one choice, so
-the order of the copies does not matter. A choice without a place, -1, is one whose expert is full.
+the order of the copies does not matter. A choice whose expert is full has place -1, and is left out.
 Price: no FLOPs; rows read and written once, and the places.
 """
 

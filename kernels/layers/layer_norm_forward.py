@@ -32,7 +32,7 @@ def reference(y, u, r, x, gain, bias, eps):
 
 
 def row(y, u, x, gain, bias, eps):
-    """Write y and u of one row, all (width,); return its r."""
+    """Write y and u of one row, and return its r. All arrays have shape (width,)."""
     one, width = x.dtype.type(1), x.dtype.type(x.size)
     mean = variance = x.dtype.type(0)
     for j in range(x.size):

@@ -39,7 +39,7 @@ def reference(p, weight, chosen, z):
 
 
 def row_with(exp):
-    """Return the function that routes one token; p, z (experts,), weight, chosen (k,)."""
+    """Return the function that routes one token. Its p and z have shape (experts,), its weight and chosen (k,)."""
 
     def row(p, weight, chosen, z):
         largest = z[0]

@@ -34,7 +34,7 @@ def reference(dz, z, target):
 
 
 def row(dz, z, target, samples):
-    """Write dz of one sample, all (classes,); return its loss."""
+    """Write dz of one sample, and return its loss. dz and z have shape (classes,)."""
     largest = z[0]
     for j in range(1, z.size):
         if z[j] > largest:

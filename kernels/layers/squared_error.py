@@ -28,7 +28,7 @@ def reference(dy, y, t):
 
 
 def row(dy, y, t, samples):
-    """Write dy of one sample, all (outputs,); return its loss."""
+    """Write dy of one sample, and return its loss. dy, y and t have shape (outputs,)."""
     loss = y.dtype.type(0)
     for j in range(y.size):
         difference = y[j] - t[j]

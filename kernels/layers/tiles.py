@@ -43,7 +43,9 @@ def _product(c, a, b, bias, relu, add):
 
 
 def product(c, a, b, bias=None, relu=False, add=False):
-    """Write a b to c, on a GPU: plus the bias if given, plus the old c with `add`, and no less than 0 with `relu`.
+    """Write the matrix product a b to c, on a GPU.
+
+    Add the bias if it is given, and the old c with `add`; then, with `relu`, replace negative numbers by 0.
 
     c (m, n), a (m, k), b (k, n) and bias (n,) may have any strides.
     """

@@ -34,7 +34,7 @@ def reference(dz, z, largest, sums, target, first):
 
 
 def row(dz, z, largest, total, logit, place, samples):
-    """Write dz of one sample, (classes here,); return its loss."""
+    """Write dz of one sample, and return its loss. dz and z have shape (classes here,)."""
     for j in range(z.size):
         dz[j] = math.exp(z[j] - largest) / (total * samples)
     if 0 <= place < z.size:

@@ -34,7 +34,7 @@ def reference(sums, z, largest, target, first):
 
 
 def row(z, largest, place):
-    """Return (sum of exponentials, target's logit or 0) of one sample, z (classes here,)."""
+    """Return both sums of one sample, given its logits z, (classes here,), and the place of its target among them."""
     total = z.dtype.type(0)
     for j in range(z.size):
         total += math.exp(z[j] - largest)
