@@ -19,9 +19,10 @@ class Equivalence:
     """A claim that, with these settings and workers, the algorithm ends with the same weights as algorithm `to`.
 
     `claim` is the sentence. Both sides use the same learning rate and, unless `to_workers` is given, the same number of
-    workers; a sequential method has one. If the numbers are equal, worker i is compared with worker i, otherwise each
-    worker of this side with the only one of the other. The stages of a pipeline together hold one model. `exactness`
-    is BIT (identical floats) or RND (equal up to rounding, because only the order of summation differs).
+    workers; a sequential method has one worker. If both sides have equally many workers, worker i is compared with
+    worker i. Otherwise each worker of this side is compared with the only worker of the other side. The stages of a
+    pipeline together hold one model. `exactness` is BIT (identical floats) or RND (equal up to rounding, because only
+    the order of summation differs).
     """
 
     claim: str
@@ -50,8 +51,9 @@ class Shape:
 
 
 class Split(NamedTuple):
-    """The number of workers that each part of the memory is divided among, on average: 1 if every worker holds all of
-    it, infinity if none holds any.
+    """The average number of workers among which each part of the memory is divided.
+
+    It is 1 if every worker holds all of that part, and infinity if no worker holds any of it.
     """
 
     parameters: float  # of one version
@@ -124,7 +126,7 @@ def unpredictable(shape: Shape, s: Any) -> None:
 
 
 def accept(workers: int, batch: int, workload: Any, s: Any) -> None:
-    """Accept any combination."""
+    """Accept any number of workers, batch size, workload and settings."""
 
 
 def check_cut(workers: int, batch: int, workload: Any, s: Any) -> None:
@@ -138,7 +140,7 @@ def nothing_to_note(e: Any) -> Iterable[str]:
 
 
 def nothing_foretold(e: Any) -> Iterable[tuple[str, str]]:
-    """Return no settings: no closed form says when the algorithm diverges."""
+    """Return no settings: there is no closed form for when the algorithm diverges."""
     return ()
 
 

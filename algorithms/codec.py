@@ -50,7 +50,7 @@ def inside_the_codec(s: Any) -> bool:
 
 
 def kept_whole(s: Any) -> float:
-    """Return 1: what a message leaves out is kept in full."""
+    """Return 1, the decay of what a message leaves out: all of it is kept."""
     return 1.0
 
 

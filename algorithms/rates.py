@@ -26,7 +26,9 @@ STAND_INS = {"mnist": "digits"}  # workloads that use another one's rates: image
 
 @dataclass(frozen=True)
 class Rate:
-    """A line of the table, found with 200 steps, batches of 32, and 4 workers (or as many as the model can be cut for).
+    """A line of the table of learning rates.
+
+    It was found with 200 steps, batches of 32, and 4 workers, or as many as the model can be cut for.
 
     best   the rate with the lowest final held-out loss, averaged over seeds; lower and higher rates are worse
     loss   that held-out loss
@@ -62,18 +64,21 @@ class Rate:
 
 
 def find_rate(algorithm: str, workload: str, model: str = "") -> Rate | None:
-    """Return the line of an algorithm (short name) on a workload and its model; None if the table has none."""
+    """Return the line of an algorithm, given by its short name, for a workload and its model; None if there is none."""
     return table().get(pair(STAND_INS.get(workload, workload), model), {}).get(algorithm)
 
 
 def pair(workload: str, model: str = "") -> str:
-    """Return the name of a part of the table: "digits-cnn", or "sparse" if the workload has only one model."""
+    """Return the name of the part of the table for a workload and model, such as "digits-cnn".
+
+    If the workload has only one model, it is the name of the workload, such as "sparse".
+    """
     return f"{workload}-{model}" if model else workload
 
 
 @cache
 def table() -> dict[str, dict[str, Rate]]:
-    """Return the whole table: pair -> algorithm -> Rate; {} if the file is missing."""
+    """Return the whole table, {part: {algorithm: Rate}}; {} if the file is missing."""
     if not PATH.exists():
         return {}
     parts = tomllib.loads(PATH.read_text("utf-8"))

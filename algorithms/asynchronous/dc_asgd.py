@@ -81,8 +81,9 @@ def server(comm, task, s):
 
 
 def mean_squares(w, workers, s):
-    """Return {worker: its mean squares, (d,)}: one array for all workers if `shared`, otherwise one for each; {} in the
-    constant form.
+    """Return {worker: running mean of squared gradients, (d,)}, at first 0; {} in the constant form.
+
+    If `shared`, all workers have the same array.
     """
     if s.form == "constant":
         return {}

@@ -77,7 +77,7 @@ def worker(comm, task, s=Settings()):
 
 
 def ahead(w, g, theirs, rate):
-    """Return True if a step down the gradient brings w closer to theirs."""
+    """Return True if a step down the gradient brings w closer to `theirs`, the state of another worker."""
     return float(g @ (w - theirs)) > rate / 2 * float(g @ g)
 
 

@@ -116,7 +116,7 @@ class Coordinator(ShardedVectors):
         self.computed = 0
 
     def evaluate(self):
-        """Return f at W, the mean over all samples, and leave its gradient in G."""
+        """Return the mean loss f of all samples at W, and leave the gradient of f in G."""
         samples = self.task.workload.samples
         self.round += 1
         queue = WorkQueue(-(-samples // self.portion), self.s.every, len(self.workers), self.s.backups, self.shards)

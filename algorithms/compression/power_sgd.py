@@ -105,7 +105,7 @@ class Codec:
         return p, q
 
     def before(self, like):
-        """Return the Q to start from: that of the last step, or random numbers."""
+        """Return the Q that this step starts from: the Q of the last step, or random numbers."""
         if self.warm and self.q is not None:
             return self.q
         q = kernels.empty_like(like)

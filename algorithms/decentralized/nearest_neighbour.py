@@ -101,7 +101,10 @@ def worker(comm, task, s=Settings()):
 
 
 def is_gradient(other, theirs, owed):
-    """Count a gradient that has arrived and return True, or remove a lost neighbour and return False."""
+    """Return True and count the gradient if `theirs` is one.
+
+    If it is None, the neighbour `other` is lost: remove it and return False.
+    """
     if theirs is None:
         owed.pop(other, None)
         return False

@@ -68,7 +68,10 @@ def worker(comm, task, s=Settings()):
 
 
 class TokenExchange:
-    """All-to-alls between the ranks of tokens and those of experts; each list has an array of rows for each expert."""
+    """All-to-all exchanges between the ranks that have tokens and the ranks that have experts.
+
+    Each list of rows has one array for each expert.
+    """
 
     def __init__(self, comm):
         self.comm = comm

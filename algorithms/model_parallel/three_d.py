@@ -46,7 +46,11 @@ def check(workers, batch, workload, s):
 
 
 def check_grid(workers, batch, blocks, chunks, **dimensions):
-    """Raise Refusal unless the dimensions' product divides the number of workers, and stages and micro-batches fit."""
+    """Raise Refusal if ranks, blocks or samples cannot be divided as the settings ask.
+
+    The product of the dimensions has to divide the number of workers. There have to be at least as many blocks as
+    stages, and the batch has to be divisible into this many micro-batches, `chunks`.
+    """
     ranks, stages = prod(dimensions.values()), dimensions["stages"]
     if workers % ranks:
         product = " times ".join(f"{name} {size}" for name, size in dimensions.items())

@@ -12,7 +12,9 @@ Growth = Literal["decay", "grow", "hybrid", "larger_rate", "larger_momentum"]
 
 
 def linear_scaling(rate: float, batch: float, base_batch: float) -> float:
-    """Return k times the rate for k times the batch: one large step moves about as far as k small ones (Goyal et al.).
+    """Return k times the learning rate for k times the batch size (Goyal et al.).
+
+    One large step then moves about as far as k small ones.
 
     >>> linear_scaling(0.1, 8192, 256)
     3.2
@@ -21,7 +23,9 @@ def linear_scaling(rate: float, batch: float, base_batch: float) -> float:
 
 
 def root_scaling(rate: float, batch: float, base_batch: float) -> float:
-    """Return √k times the rate for k times the batch: the noise in a step then stays the same (You et al.).
+    """Return √k times the learning rate for k times the batch size (You et al.).
+
+    The noise in a step then stays the same.
 
     >>> root_scaling(0.1, 1024, 256)
     0.2
@@ -30,7 +34,9 @@ def root_scaling(rate: float, batch: float, base_batch: float) -> float:
 
 
 def warm_up_rate(base: float, peak: float, step: float, length: float, kind: WarmUp = "gradual") -> float:
-    """Return the rate of a warm-up from base to peak in `length` steps; exactly peak from then on (Goyal et al.).
+    """Return the learning rate of a warm-up from `base` to `peak` in `length` steps (Goyal et al.).
+
+    From then on, it is exactly `peak`.
 
     gradual: linear in the steps. constant: base, then peak. none: peak at once.
 
@@ -52,7 +58,9 @@ def milestones_passed(epoch: float, epochs: tuple[float, ...]) -> int:
 
 
 def slow_start(epoch: float, length: float = 90) -> float:
-    """Return the fraction of the full rate after Akiba et al.'s warm-up: 1/2 for the first 40 of 90 epochs, then less.
+    """Return the fraction of the full learning rate that Akiba et al. use after their warm-up.
+
+    It is 1/2 for the first 40 of 90 epochs, and then less.
 
     >>> [slow_start(epoch) for epoch in (0, 40, 70, 85)]
     [0.5, 0.075, 0.01, 0.001]

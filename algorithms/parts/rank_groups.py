@@ -34,7 +34,7 @@ def check_chunks(batch: int, chunks: int) -> None:
 
 
 def one_of(numbers: list[int]) -> str:
-    """Return the numbers as text: "1, 2 or 4"."""
+    """Return the numbers as text, such as "1, 2 or 4"."""
     *fewer, last = map(str, numbers)
     return f"{', '.join(fewer)} or {last}" if fewer else last
 

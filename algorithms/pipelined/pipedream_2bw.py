@@ -35,7 +35,10 @@ class Settings(StreamSettings):
 
 
 def schedule(rank: int, ranks: int, chunks: float, per_update: int | None = None) -> Iterator[Op]:
-    """Return a stream of `chunks` micro-batches, with an update after every `per_update` of them (default: `ranks`)."""
+    """Return the ops of a stream of `chunks` micro-batches.
+
+    An update follows every `per_update` micro-batches, by default `ranks`.
+    """
     per_update = per_update or ranks
     if chunks < inf and chunks % per_update:
         raise Refusal(

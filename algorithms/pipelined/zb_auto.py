@@ -76,7 +76,10 @@ def best(ranks: int, chunks: int, memory: float, f: float, i: float, w: float, l
 
 
 def warm_up(ranks, chunks, memory, f, i, w, latency, late):
-    """Return how many F each rank does before its first I: every F, or more of them than the next rank does."""
+    """Return how many F each rank does before its first I.
+
+    A rank does more of them than the next rank, unless it does all F first.
+    """
     wanted, back = [], 0.0  # when the first I of the rank after is done
     for rank in reversed(range(ranks)):
         begins, count = rank * (f + latency), 1

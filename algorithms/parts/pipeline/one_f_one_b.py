@@ -18,8 +18,9 @@ from algorithms.parts.pipeline.ops import Op
 
 
 def one_f_one_b(stage: int, ahead: int, per_update: float, chunks: float = inf) -> Iterator[Op]:
-    """Yield `ahead` forwards, then F and B in turn, with an update after every `per_update` backwards; endless by
-    default.
+    """Yield `ahead` forwards, then one forward and one backward in turn; endless by default.
+
+    An update follows every `per_update` backwards.
 
     At the end, when no forward is left, the last `ahead` backwards follow one another.
     """

@@ -25,7 +25,10 @@ KINDS = "FRBIWU"
 
 
 class Op(NamedTuple):
-    """An operation of one stage. `chunk` counts micro-batches over the whole run; for an update, mini-batches."""
+    """An operation of one stage. `chunk` is the number of its micro-batch or, for an update, of its mini-batch.
+
+    Numbers start at 0 and, in a run, continue from one mini-batch to the next.
+    """
 
     kind: str
     stage: int
