@@ -14,7 +14,7 @@ from theory.schedule_timing import Times
 
 
 class Idle(NamedTuple):
-    """A period in which `rank` idles, and why."""
+    """A period in which `rank` idles, and the reason why."""
 
     rank: int
     start: float

@@ -30,7 +30,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Partition:
-    """A plan: where to cut, and how fast the result should be."""
+    """A plan for a pipeline: where to cut the model, and how fast the result should be."""
 
     stages: tuple[PlannedStage, ...]
     period: float  # s per mini-batch, once the pipeline is full

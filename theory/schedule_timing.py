@@ -51,7 +51,7 @@ class Times:
 
     @property
     def throughput(self) -> float:
-        """Micro-batches per unit of time."""
+        """The number of micro-batches per unit of time."""
         return sum(kind == "F" and stage == 0 for ops in self.lists for kind, stage, _ in ops) / self.makespan
 
 

@@ -77,8 +77,9 @@ def from_csv(content: bytes, file: str) -> Table:
 
 
 def from_idx(contents: list[bytes], file: str) -> Table:
-    """Return the table of two IDX files, gzipped or not, in any order: images or rows (n, ...), and labels (n,). Raise
-    ValueError if they do not form a table.
+    """Return the table of two IDX files, gzipped or not, in any order.
+
+    One has images or rows, (n, ...), the other labels, (n,). Raise ValueError if they do not form a table.
     """
     if len(contents) != 2:
         raise ValueError(

@@ -100,8 +100,8 @@ class LayerPass:
         return self.backward_factors(w)[0]
 
     def backward_factors(self, w) -> tuple:
-        """Run the layer's backward pass, and return (g, factors). For a dense layer, `factors` are its inputs (batch,
-        rows) and errors (batch, columns).
+        """Run the layer's backward pass, and return (g, factors). For a dense layer, `factors` are its inputs, (batch,
+        rows), and its errors, (batch, columns).
 
         For other layers they are None. A dense layer's g consists of inputs^T errors, (rows, columns) in row order,
         followed by the sum of the errors over the batch, which is the gradient of the bias.

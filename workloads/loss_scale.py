@@ -23,7 +23,7 @@ WINDOW = 2000  # steps
 
 
 class LossScale:
-    """The loss scale of one rank: `fixed`, or dynamic if that is None."""
+    """The loss scale of one rank. It is `fixed` or, if that is None, dynamic."""
 
     def __init__(self, fixed: float | None = None, window: int = WINDOW):
         self.value = FIRST if fixed is None else float(fixed)
@@ -57,6 +57,6 @@ def use_scale(scale: LossScale | None) -> Iterator[None]:
 
 
 def current_scale() -> float:
-    """Return the loss scale of the calling rank, 1 if it has none."""
+    """Return the loss scale of the calling rank, or 1 if it has none."""
     scale = _SCALE.get()
     return 1.0 if scale is None else scale.value

@@ -108,7 +108,7 @@ class RoundedLayer(WrappingLayer):
 
 
 class ShortWeights:
-    """Weights that are kept in a 16-bit format alone, without master weights: every update ends with rounding them.
+    """Weights that are kept in a 16-bit format alone, without master weights. Every update ends with rounding them.
 
     To nearest, an update of less than half a unit in the last place is lost. Stochastic rounding keeps it on average;
     its random numbers depend on the seed and the step alone, so ranks with equal weights stay equal.
@@ -126,8 +126,8 @@ class ShortWeights:
 
 
 def round_short(nest: Any, kind: str) -> None:
-    """Round the arrays in nested tuples and lists for which `is_short` is true to the 16-bit format `kind`, in place.
-    If `kind` is "", do nothing.
+    """Round arrays to the 16-bit format `kind`, in place: those in nested tuples and lists for which `is_short` is
+    true. If `kind` is "", do nothing.
 
     This is not charged, since the kernels that write them round.
     """

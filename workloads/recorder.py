@@ -89,7 +89,7 @@ class Recorder:
             )
 
     def report(self, w: np.ndarray, where: slice | np.ndarray, new: bool = True) -> None:
-        """Record a model, or the part of it at `where`, a slice or an index array.
+        """Record `w`, the part of a model at `where`, which is a slice or an index array.
 
         It counts as an update if it is `new` and the first part of that update to be reported.
         """

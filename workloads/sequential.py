@@ -121,14 +121,18 @@ class Sequential:
         return dy, pending
 
     def backward_weights(self, pending, g=None, add=False):
-        """Return the gradient of the weights: in a new vector or, if given, in `g`, overwritten or (`add`) added to."""
+        """Return the gradient of the weights.
+
+        Without `g`, it is in a new vector. Otherwise `g` is overwritten or, with `add`, added to.
+        """
         g = kernels.empty(self.parameters, pending[0][-1]) if g is None else g
         for layer, gradients, rest in zip(self.layers, self.cut(g), pending, strict=True):
             (layer.add_weights if add else layer.backward_weights)(gradients, rest)
         return g
 
     def loss(self, y, target) -> tuple:
-        """Return (loss, dy). For sequences, y (samples, time, ...), the loss is the mean over all positions.
+        """Return (loss, dy), where dy is the gradient at y. For sequences, y (samples, time, ...), the loss is the mean
+        over all positions.
 
         In mixed precision dy is multiplied by the loss scale.
         """

@@ -173,7 +173,7 @@ class Sparse(Workload):
 
     @cached_property
     def minimum(self) -> tuple[np.ndarray, float]:
-        """(w, f(w)) at the minimum, found by Newton's method on all rows, which is fast for few features."""
+        """(w, f(w)) at the minimum, found by Newton's method on all rows. This is fast for few features."""
         target, indptr, index, values = self.data
         x = np.zeros((self.samples, self.parameters))
         x[np.repeat(np.arange(self.samples), np.diff(indptr).astype(np.intp)), index] = values

@@ -73,7 +73,7 @@ class Stage:
             return self.part.backward_weights(pending, g, add)
 
     def loss(self, y, target, batch: int, chunks: int = 1):
-        """Return (loss, dy) of one micro-batch on the last stage; the loss is the mean over its samples.
+        """Return (loss, dy) of one micro-batch on the last stage. The loss is the mean over the micro-batch's samples.
 
         The mean over the mini-batch's `chunks` micro-batches is recorded after the last one.
         """

@@ -67,8 +67,9 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
 
 
 def _standard(x: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """Return the columns standardised to mean 0 and variance 1 over the training rows. A missing number becomes the
-    mean.
+    """Return the columns standardised to mean 0 and variance 1 over the training rows.
+
+    A missing number becomes the mean.
     """
     known = ~np.isnan(x[train])
     count = np.maximum(known.sum(0), 1)

@@ -317,8 +317,9 @@ class Task:
         return part.scratch(samples) if self.workload.recomputes == "selective" else 0
 
     def computing(self, label: str) -> AbstractContextManager[None]:
-        """Return a context that records its block as a compute span, or as several if layers exchange statistics in
-        between.
+        """Return a context that records its block as a compute span.
+
+        If layers exchange statistics in between, the block is recorded as several spans.
         """
         doing = self.event_log.doing(COMPUTE, label)
         if self.loss_scale:
@@ -344,7 +345,7 @@ class Task:
         self.recorder.measure(quantity, value)
 
     def report(self, w: np.ndarray, where: slice | np.ndarray = slice(None), new: bool = True) -> None:
-        """Record the model that this rank would ship now, or the part of it at `where`, a slice or an index array.
+        """Record the model that this rank would ship now, or only the part of it at `where`, a slice or an index array.
 
         The model is evaluated outside the run's clock. The report counts as an update if it is `new`; steps in shared
         memory are counted separately.
@@ -398,8 +399,9 @@ class Task:
         return loss, g
 
     def _replay_if_possible(self) -> ReplayedGradient | None:
-        """Return the workload's gradient, replayed from CUDA graphs. If it cannot be, add a remark that says why, and
-        return None.
+        """Return the workload's gradient, replayed from CUDA graphs.
+
+        If it cannot be replayed, add a remark that says why, and return None.
         """
         workload, refuse = self.workload, self.event_log.remarks.append
         obstacles = {

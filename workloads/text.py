@@ -93,7 +93,9 @@ def _mixture(s: Settings) -> Callable[[int, int, float], MoeBlock]:
 
 
 def samples(tokens: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (x, target), (n, context) each: `tokens` in pieces of length `context`, and the token after each token."""
+    """Return (x, target), (n, context) each. x has the `tokens` in pieces of length `context`, and `target` the token
+    after each token.
+    """
     n = (len(tokens) - 1) // context
     return tokens[: n * context].reshape(n, context), tokens[1 : n * context + 1].reshape(n, context)
 

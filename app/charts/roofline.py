@@ -68,7 +68,7 @@ def _roofs(peaks: Peaks, row: Row | None) -> list[tuple[str, float, str]]:
 
 
 def _labelled(rows: list[Row], chosen: str) -> list[tuple[Row, str]]:
-    """Return the kernels to label in the picture, with their positions: the chosen one and the extremes."""
+    """Return the kernels to label in the picture, with their positions: the chosen kernel and the extreme ones."""
     timed = [row for row in rows if row.cpu]
     ends = {
         "rightmost": max(timed, key=lambda row: row.intensity),

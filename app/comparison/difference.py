@@ -117,7 +117,9 @@ def same_model(*runs: Run) -> bool:
 
 
 def same_to_rounding(before: Run, now: Run) -> bool:
-    """Return True if both trained identically up to rounding; False if their held-out losses already look different."""
+    """Return True if both runs trained identically up to rounding. Return False if their held-out losses already look
+    different.
+    """
     losses = [run.summary.get("held_out_loss") for run in (before, now)]
     if None in losses or units.loss(losses[0]) != units.loss(losses[1]):
         return False
@@ -170,8 +172,8 @@ def _clock(was: dict, has: dict) -> str:
 
 
 def _dearer(before: Run, now: Run) -> str:
-    """Return a phrase that says which work takes the pipeline's ranks longer than in the previous run; "" if the run
-    is no slower.
+    """Return a phrase that says which work takes the pipeline's ranks longer than in the previous run. Return "" if the
+    run is no slower.
 
     A schedule that fills the bubble may still be slower: each of its passes costs the device's time per call, and each
     of its messages the network's latency.
@@ -220,7 +222,10 @@ def _overlap(was: dict, has: dict) -> bool:
 
 
 def _distance(was: dict, has: dict) -> float:
-    """Return the difference of two accuracies divided by the sum of their standard errors; NaN if a run has none."""
+    """Return the difference of two accuracies, divided by the sum of their standard errors.
+
+    It is NaN if one of them has no standard error.
+    """
     errors = [one.get("accuracy_error") for one in (was, has)]
     return math.nan if None in errors else abs(was["accuracy"] - has["accuracy"]) / max(sum(errors), 1e-9)
 

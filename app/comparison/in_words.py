@@ -83,7 +83,8 @@ def beside(pinned: Shown, now: Shown) -> None:
 
 
 def _chance(before: Run, now: Run, simulated: str) -> str:
-    """Return a warning that one seed cannot show which loss is better, and what to do; "" if the losses are equal.
+    """Return a warning that one seed cannot show which loss is better, and what to do about it. Return "" if the losses
+    are equal.
 
     `simulated` is the advice for two runs on the simulated cluster.
     """

@@ -1,4 +1,5 @@
-"""The cards of the first screen, applied to the reader's own run: each asks a question, runs twice, and explains.
+"""The cards of the first screen, applied to the reader's own run. Each asks a question, makes two runs, and explains
+them.
 
 A card that makes no sense on the reader's run says so, and shows the standard one.
 """
@@ -138,8 +139,9 @@ def _close() -> None:
 
 
 def _do(asked: AskedCard, said: int) -> None:
-    """Record the prediction `said`, set all controls to the card's experiment, and start its run. Show the reference,
-    if it is stored, until that run has ended.
+    """Record the prediction `said`, set all controls to the card's experiment, and start its run.
+
+    Until that run has ended, show the reference if it is stored.
     """
     state, trial = st.session_state, asked.trial
     state.card = None

@@ -122,8 +122,8 @@ class Source:
 
 @st.cache_data(show_spinner=False)
 def read(name: str) -> Source:
-    """Return a kernel's file in parts: code that both implementations use is shared; code that neither uses is the cost
-    model.
+    """Return a kernel's file in parts. Code that both implementations use is shared; code that neither of them uses is
+    the cost model.
     """
     text = KERNELS[name].source
     tree = ast.parse(text)

@@ -29,7 +29,7 @@ class Poll:
                 self._counts.popitem(last=False)
 
     def of(self, question: Hashable) -> Counter:
-        """Return how often each answer was given; empty if there are too few answers."""
+        """Return how often each answer was given. The result is empty if there are too few answers."""
         with self._lock:
             counts = Counter(self._counts.get(question, ()))
         return counts if counts.total() >= FEW else Counter()
@@ -49,5 +49,5 @@ def count(question: Hashable, answer: Hashable) -> None:
 
 
 def tally(question: Hashable) -> Counter:
-    """Return how many sessions gave each answer; empty if too few answered."""
+    """Return how many sessions gave each answer. The result is empty if too few have answered."""
     return here().of(question)

@@ -90,8 +90,8 @@ def _checked(_: str, text: str) -> Reason:
 
 
 def why_not(values: Mapping[str, Any]) -> Reason:
-    """Return why an experiment with these values, valid or not, cannot run. Plans too large to be made here count as
-    not runnable.
+    """Return why an experiment with these values, valid or not, cannot run. A plan that is too large to be made here
+    counts as a reason.
     """
     try:
         experiment = Experiment.of(values)

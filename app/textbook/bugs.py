@@ -1,4 +1,4 @@
-"""Find the bug: a healthy run next to a mutant's; the reader names the mechanism, then the line."""
+"""Find the bug: the page shows a healthy run next to one with a bug. The reader names the mechanism, then the line."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""The planner's constants of one GPU and its links, from short measurements on them.
+"""Fit the planner's constants of a GPU and its links to short measurements on them.
 
     product      s = 2 M N Q / (share x peak) + traffic x (bytes of the three matrices) / bandwidth
     memory       s = bytes / (share x bandwidth)           an operation that memory bounds

@@ -1,4 +1,4 @@
-"""Published training throughput, and how far the planner's predictions are from it.
+"""Published training throughput, and the errors of the planner's predictions of it.
 
 `published_throughput.csv` has a row for each configuration that its authors measured: the model's shape, the cluster,
 the layout, the software's settings, and tokens per second per GPU. An empty cell is a value that was not published: a

@@ -34,7 +34,7 @@ MOST_CONTEXT, MOST_MICRO_BATCH, MOST_PIECES = 16, 16, 20
 
 @dataclass(frozen=True)
 class Found:
-    """Layouts with their times and memory, one element each."""
+    """Layouts with their times and memory, as arrays with one element for each layout."""
 
     setup: Setup
     time: StepTime
@@ -45,12 +45,12 @@ class Found:
 
     @property
     def rates(self):
-        """Tokens per second per GPU."""
+        """The number of tokens per second per GPU."""
         return throughput(self.setup, self.time)
 
     @property
     def shares(self):
-        """Memory as a share of the GPU's."""
+        """The memory that each layout needs, as a share of the GPU's memory."""
         return self.memory.total / self.setup.gpu.memory
 
     def take(self, rows: np.ndarray) -> "Found":
