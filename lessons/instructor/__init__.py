@@ -1,4 +1,4 @@
-"""For instructors: lab sheets, handouts, batch grading, courses, and who may see the pages with these."""
+"""What instructors need: lab sheets, handouts, batch grading and courses, and who may see the pages that show these."""
 
 import hmac
 import os

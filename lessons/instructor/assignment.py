@@ -46,7 +46,9 @@ class Assignment:
     paired: bool = False
 
     def stops(self) -> list[dict[str, Any]]:
-        """Return the combinations of the varied settings, in order; a single empty one if nothing varies."""
+        """Return the combinations of values of the varied settings, in order. There is a single empty one if nothing
+        varies.
+        """
         together = zip(*self.turn.values(), strict=True) if self.paired else itertools.product(*self.turn.values())
         return [dict(zip(self.turn, values, strict=True)) for values in together]
 
@@ -68,8 +70,8 @@ class Assignment:
         return f"{self.link(**turned)}&{urlencode({'sweep': axis, 'stops': stops}, safe=STOP)}"
 
     def rows(self, run: Seeded) -> Rows:
-        """Run all combinations with `run` and return a row for each: the values of varied settings, then the quantities
-        to note.
+        """Run all combinations with `run` and return a row for each. It has the values of the varied settings, then the
+        quantities to note.
         """
         rows = []
         for turned in self.stops():

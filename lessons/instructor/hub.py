@@ -16,7 +16,7 @@ class Section(NamedTuple):
 
 
 def sections() -> list[Section]:
-    """Return the sections of the page; the page itself lists the labs above the text of the first section."""
+    """Return the sections of the page. The page itself lists the labs above the text of the first section."""
     return [
         Section("Labs", LABS),
         Section("Commands", COMMANDS),
@@ -35,7 +35,7 @@ def downloads() -> dict[str, str]:
 
 
 def _of(name: str) -> list[Section]:
-    """Return a section for each heading of a file."""
+    """Return a Section for each heading of the Markdown file `name`."""
     _, *parts = (HERE / name).read_text("utf-8").split("## ")
     return [Section(*(piece.strip() for piece in part.split("\n", 1))) for part in parts]
 

@@ -79,8 +79,8 @@ def idle(run, gpus: int, tensor: int, stages: int, batch: int) -> float:
 
 
 def wrong(run, change: str) -> str:
-    """Return which layout becomes relatively faster if the constants are wrong in this way: "stages", "shards" or
-    "neither".
+    """Return which layout becomes relatively faster if the planner's numbers are wrong in this way: "stages", "shards"
+    or "neither".
     """
     gpu, constants = LARGE.gpu, FITTED
     if change == "matrix products are a fifth slower than by the constants":

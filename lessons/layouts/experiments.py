@@ -515,7 +515,8 @@ FAILURES = {"every 50 s": 1000, "every 500 s": 300}  # if nothing were lost
 
 
 def failing_job(run, seconds: int, between: float, work: float, seed: int) -> float:
-    """Simulate a job on two ranks that fail, and return how long it takes, in s. It has `seconds` s of work.
+    """Simulate a job on two ranks that fail now and then, and return how long it takes, in s. It has `seconds` s of
+    work.
 
     Every `work` seconds rank 1 sends its state to rank 0, which takes a second. When one fails, both restart from what
     was saved last, after RESTART seconds. They draw the same failures.

@@ -16,7 +16,7 @@ SGD = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
 
 
 def line(seconds):
-    """Return the settings of a network in which the line takes this many seconds to carry the whole model."""
+    """Return the settings of a network whose line between data centres carries the whole model in this many seconds."""
     return {"latency": LATENCY, "bandwidth": 4 * PARAMETERS / seconds}
 
 

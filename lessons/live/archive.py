@@ -1,5 +1,5 @@
-"""Pack everything that Python needs in a browser into one archive, written as scripts: a page opened from disk cannot
-fetch files.
+"""Pack everything that Python needs in a browser into one archive. It is written as scripts, because a page opened from
+disk cannot fetch files.
 
 If a Python 3.12 is available, the archive contains bytecode. It replaces the sources of the library and of NumPy.
 Lockstep's sources stay, since catalogues read docstrings and checks read start files.

@@ -14,7 +14,7 @@ import sys
 MAGIC = bytes.fromhex("cb0d0d0a")  # of Python 3.12's bytecode
 TAG = "cpython-312"
 UNCHECKED = (0b01).to_bytes(4, "little") + bytes(8)
-"""Flags and hash of bytecode that is imported without checking its source."""
+"""The flags and the hash in bytecode that is imported without checking its source."""
 VERSION = 4  # of marshal, which every Python of the last decade reads
 
 

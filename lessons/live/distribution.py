@@ -22,7 +22,7 @@ FILES = {
     "python_stdlib.zip": "16611534726e5d8ac2bd8f926410b2dcb8d6f49aa24913463533b457a2115c16",
     NUMPY: "ebb61241d962b98b21597d7ce43b67668a6d5bab3acec4fbe958657320d7cd08",
 }
-"""File -> SHA-256."""
+"""{name of a file: its SHA-256}."""
 LOCKED = {"arch": "wasm32", "platform": "emscripten_3_1_58", "version": RELEASE, "python": "3.12.7"}
 """The header that Pyodide expects in its list of packages. The list is empty: NumPy is already among the modules."""
 PATIENCE = 60  # s for an answer
@@ -35,8 +35,7 @@ def download(address: str) -> bytes:
 
 
 def load(folder: Path | None = None, fetch: Callable[[str], bytes] = download) -> dict[str, bytes]:
-    """Return {name: content} for each of FILES, read from `folder` or, by default, from the cache, which
-    `fetch` fills.
+    """Return {name: content} of FILES. They are read from `folder` or, by default, from the cache, which `fetch` fills.
 
     Raise ValueError, in one sentence, if a file is missing, has the wrong hash, or cannot be downloaded.
     """

@@ -9,7 +9,7 @@ from experiments.wording.sentences import capital
 from knobs import Knobs
 
 MOST = {"workers": 32, "steps": 1000, "batch": 1024}
-"""Largest values on a page, where Python is slower."""
+"""The largest values that a page allows, because Python is slower there."""
 
 
 class Field(NamedTuple):
@@ -22,7 +22,7 @@ class Field(NamedTuple):
     default: Any
     help: str
     options: tuple[tuple[str, str], ...] = ()
-    """For a choice: (value, its label on the page)."""
+    """The options of a choice, each (value, its label on the page)."""
     least: float | None = None
     most: float | None = None
     whole: bool = False

@@ -89,8 +89,8 @@ LENGTHS = 64, 128, 256, 512
 )
 def positions_that_hide(run):
     """Ring attention on four ranks with zigzag positions. `shown` is how long a rank waits in the forward pass, as a
-    percentage of the time that a block's three transfers take. `positions` are those of one rank; heads have a width of
-    8.
+    percentage of the time that a block's three transfers take. `positions` is the number on one rank; heads have a
+    width of 8.
 
     With the formula's 80 positions, a block travels for as long as a rank attends to it.
     """
@@ -405,9 +405,9 @@ def dropped_by_chance(dice, experts, each, capacity, draws=400):
     look=Look("tokens", ("busiest",), "experts", theory=("formula",), log="x", title="busiest expert, in equal shares"),
 )
 def evened_out_by_chance(run):
-    """Tokens that choose their expert by a fair die, so that none is more popular than another. `tokens` are those of
-    an expert on average. `dropped`: the percentage of the tokens that are dropped if an expert takes at most 1.25 times
-    an equal share.
+    """Tokens that choose their expert by a fair die, so that none is more popular than another. `tokens`: the number
+    per expert on average. `dropped`: the percentage of the tokens that are dropped if an expert takes at most 1.25
+    times an equal share.
     """
     dice = np.random.default_rng(run.seed)
     for experts in (8, 64, 256):

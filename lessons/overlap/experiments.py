@@ -220,7 +220,8 @@ SLICES = 64, 128, 256, 512, 1024, 2048, 8192
 )
 def slice_size(run):
     """The duration of a step in ms with early layers first, against the size of a slice in numbers. The dense layer at
-    the end has four thousand. A transfer is not preempted, so an urgent all-reduce waits for the slice before it.
+    the end has four thousand numbers. A transfer is not preempted, so an urgent all-reduce waits for the slice before
+    it.
     """
     where = HEAVY_END | {"latency": 0.0, "bandwidth": 4e7}
     return [{"slice": slices, "ms": step(run(**URGENT | {"slice": slices}, **where))} for slices in SLICES]
@@ -417,7 +418,7 @@ PER_TOKEN = 6 * TRANSFORMER["blocks"] * TRANSFORMER["parameters"] / H100  # s: t
 
 
 def transformer(tokens, parameters):
-    """Return the costs of a step with `tokens` per GPU and `parameters` per block."""
+    """Return the costs of a transformer's step with `tokens` per GPU and `parameters` per block."""
     forward = [2 * tokens * parameters / H100] * TRANSFORMER["blocks"]
     line = overlap.Cost(2 * (MANY_GPUS - 1) * NDR.alpha, share(MANY_GPUS) / NDR.bandwidth)
     return overlap.StepCosts(forward, [2 * f for f in forward], [HALF * parameters] * len(forward), line)

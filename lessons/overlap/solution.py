@@ -1,4 +1,6 @@
-"""The best plan for the exercise on overlap: for each k, the buckets of the last k layers that finish first."""
+"""The best plan for the exercise on overlap. For each k, it finds the buckets of the last k layers that finish
+first.
+"""
 
 
 def plan(layers, network):

@@ -233,7 +233,7 @@ def stale_weights(run):
 
 
 def _lost(rows, weights, stages):
-    """Return the loss with these weights and stages, minus that of synchronous training."""
+    """Return the loss with these weights and stages, minus the loss of synchronous training."""
     where = {"weights": weights, "stages": stages}
     return value(rows, "loss", **where) - value(rows, "synchronous", **where)
 

@@ -113,7 +113,7 @@ def at_best(train, steps):
 
 
 def best(rows, **where):
-    """Return the row with the lowest loss among those that match."""
+    """Return the row with the lowest loss among those that match `where`."""
     return min(matching(rows, **where), key=lambda row: row["loss"])
 
 

@@ -78,7 +78,7 @@ def again(run, stages: int, chunks: int) -> float:
 
 
 def latency(run, takes: str) -> str:
-    """Return which schedule is slower if a message takes this long: "gpipe" or "1f1b", or "same" if they are within 2
+    """Return the slower schedule if a message takes this long: "gpipe" or "1f1b". Return "same" if the two are within 2
     %.
     """
     over = {"no time": 0, "as long as a forward": 1, "as long as two forwards": 2}[takes]

@@ -101,7 +101,7 @@ def _idle(lists) -> float:
 
 
 def _trained(attempt, lists, chunks: int, seed: int) -> tuple[float, float]:
-    """Train with these lists; return (difference of the loss from one machine's, bytes relative to GPipe's)."""
+    """Train with these lists. Return (difference of the loss from one machine's, bytes relative to GPipe's)."""
     plan = Flush(lists, chunks)
 
     def worker(comm, task, s):

@@ -472,7 +472,8 @@ TABLE_5 = """
     look=Look("paper", ("bubble",), "schedule", theory=("paper",), title="bubble, as a share of the span"),
 )
 def published_table(run):
-    """Language models of 1.5 to 28.3 billion parameters on 8 to 32 GPUs; `case`: model, stages, micro-batches.
+    """Pipelines of language models with 1.5 to 28.3 billion parameters, on 8 to 32 GPUs. `case`: model, stages,
+    micro-batches.
 
     The authors profiled forward, input gradient, weight gradient and message; the bubble follows from these four times
     and the order of ops. ZB-2p searches for its order, given the four times.

@@ -126,7 +126,7 @@ def _textbook(comm, task, s, portions):
 
 
 class Handing:
-    """A proxy between a coordinator and its workers, and the workers themselves.
+    """A proxy between a coordinator and its workers, which also acts as the workers.
 
     `absent` names the first step that was reported without all of its portions. `wrong` names the first step that had
     all portions, but was not taken with their sum. Each is "" if there is none. `computed` counts portions, `fetched`

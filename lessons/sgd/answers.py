@@ -43,8 +43,8 @@ def _floor(rate: float) -> float:
 
 
 def guess(run, scale: str) -> float:
-    """Return the ratio of the loss at step 1,000 to that at step 16,000, at curvature 1 and a learning rate of `scale`
-    / t.
+    """Return the loss at step 1,000 divided by the loss at step 16,000. The curvature is 1, and the learning rate is
+    `scale` / t.
     """
     square, losses = 1.0, []
     for t in range(1, 16_001):

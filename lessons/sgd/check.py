@@ -90,7 +90,7 @@ class Bowl:
         return gradient
 
     def loss(self, w) -> float:
-        """Return how far the loss is above that of the optimum."""
+        """Return how far the loss at w is above the loss at the optimum."""
         return float(self.curvature @ np.square(self.rotation.T @ (w - self.optimum)) / 2)
 
     def heavy_ball(self) -> int:

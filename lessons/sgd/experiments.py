@@ -203,7 +203,7 @@ HALF = 1250  # of 2,500 steps
     ),
 )
 def wrong_curvature(run):
-    """The noisy bowl after 2,500 steps, with learning rates that follow from a guess. No learning rate is above 1.
+    """SGD on the noisy bowl for 2,500 steps, at learning rates that follow from a guess. No learning rate is above 1.
 
     `1 / t`: the last model if the learning rate is guess / t, divided by the smallest curvature; theory recommends a
     guess slightly above a half. `mean`: the mean of the models of the second half, at a constant learning rate of a
@@ -276,7 +276,7 @@ def mean_of(rate, models):
 )
 def time_average(run):
     """SGD on a noisy bowl of 400 coordinates, for 2,500 steps with one sample each at a constant learning rate. `mean`:
-    of all models since step 500; `exponential`: the newest model has a weight of 0.005.
+    the mean of all models since step 500; `exponential`: an average in which the newest model has a weight of 0.005.
     """
     steps, after, condition, dimension = 2500, 500, 10, 400
     curvatures = np.geomspace(1, 1 / condition, dimension).sum()
@@ -323,8 +323,8 @@ RULES = ("sgd", "momentum", "nesterov", "adagrad", "adam")
     look=Look("condition", ("progress",), "rule", log="xy", title="powers of ten by which the loss fell in 400 steps"),
 )
 def rules_on_a_bowl(run):
-    """A noise-free bowl whose valley gets narrower and narrower; progress is the number of powers of ten by which the
-    loss falls in 400 steps.
+    """Optimizers on a noise-free bowl whose valley gets narrower and narrower. Progress is the number of powers of ten
+    by which the loss falls in 400 steps.
 
     SGD and both kinds of momentum use the rates that are best in theory for each bowl. Each adaptive rule uses one
     rate for all; the axes of this bowl are the coordinates, the case that adaptive rules are made for.
@@ -385,8 +385,8 @@ NARROW = "adam, condition 10,000"
     ),
 )
 def turned_valley(run):
-    """A bowl of condition number 100 without noise, from a random start. Its axes are the coordinates, or are rotated
-    at random.
+    """Optimizers on a bowl of condition number 100 without noise, from a random start. The axes of the bowl are the
+    coordinates, or are rotated at random.
 
     SGD and heavy ball have the learning rates that are best in theory; AdaGrad and Adam have the best of five, a factor
     of four or six apart. The last bars are Adam's in a valley of condition number 10,000.

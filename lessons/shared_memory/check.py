@@ -184,8 +184,8 @@ class WatchedSamples:
 
 
 def places(where):
-    """Return `where` as an index of a vector, which covers all coordinates if it is None. Raise SolutionError if a
-    coordinate occurs twice.
+    """Return an index of a vector for the coordinates `where`, or for all coordinates if it is None. Raise
+    SolutionError if a coordinate occurs twice.
     """
     if where is None:
         return slice(None)

@@ -23,7 +23,9 @@ def shares(done):
 
 
 def per_second(done):
-    """Return the samples per second of all threads together, each timed until its own last step."""
+    """Return the throughput of all threads together, in samples per second. Each thread is timed until its own last
+    step.
+    """
     losses = done.losses
     return sum(
         losses["samples"][losses["rank"] == rank].max() / losses["seconds"][losses["rank"] == rank].max()

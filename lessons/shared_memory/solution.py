@@ -1,4 +1,4 @@
-"""A perfect solution to the exercise on shared memory: gather, and read again just before writing."""
+"""A perfect solution to the exercise on shared memory: it gathers samples, and reads again just before writing."""
 
 import numpy as np
 

@@ -17,8 +17,8 @@ HEAVY = 300  # times the cost of one number: the server takes no time compared w
 
 @cache
 def mean_course(seed: int, workers: int, rate: float, jitter: str, updates: int, clusters: int) -> np.ndarray:
-    """Return the server's w before and after each update, (updates + 1,), averaged over clusters. The loss is f(w) =
-    w^2 / 2, and w starts at 1.
+    """Return the server's w before and after each update, (updates + 1,), averaged over clusters. It starts at 1, and
+    the loss is w^2 / 2.
 
     Each cluster has its own random times, and each seed has different clusters. Every worker may take as many steps as
     there are updates, so that none stops before the end. The figure and the quiz request the same results: each is

@@ -20,7 +20,9 @@ BYTES = {
 
 
 def batch(run, sequences: int) -> float:
-    """Return how many GB a model of 100 million weights holds in a step. Each of the sequences takes 40 MB."""
+    """Return how many GB a model of 100 million weights holds in a step. Each of its `sequences` sequences
+    takes 40 MB.
+    """
     return (16 * 100e6 + sequences * 40e6) / 1e9
 
 

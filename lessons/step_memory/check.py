@@ -87,7 +87,7 @@ class ChainCase:
 
     @cached_property
     def best(self) -> Plan:
-        """The plan with the shortest step of all that fit."""
+        """The plan with the shortest step among those that fit the limit."""
         found = best_plan(self.layers, self.limit)
         assert found is not None, "draw_cases leaves room for one"
         return found

@@ -24,7 +24,7 @@ MODEL = {
 
 
 def peaks(done):
-    """Return the peak bytes of each kind of memory on rank 0, by its name."""
+    """Return {kind of memory: its peak on rank 0, in bytes}."""
     return dict(zip(HELD, map(float, done.peaks()[0]), strict=True))
 
 

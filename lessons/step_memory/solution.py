@@ -1,4 +1,4 @@
-"""A perfect solution of the exercise on what a step remembers: the shortest path through (layers, MB held)."""
+"""A perfect solution to the exercise on what a step remembers: the shortest path through (layers, MB held)."""
 
 import numpy as np
 

@@ -69,5 +69,5 @@ DO_WITHOUT = Assignment(
 
 
 def _gain(rows, law):
-    """Return the samples per second of 32 workers, as a multiple of those of one worker."""
+    """Return the samples per second of 32 workers, divided by those of one worker."""
     return ratio(rows, "samples_per_second", jitter=law, workers=(32, 1))

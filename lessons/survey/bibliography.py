@@ -78,7 +78,8 @@ def entries() -> tuple[Work, ...]:
 
 
 def cited_by(name: str) -> tuple[Work, ...]:
-    """Return the entries cited by a chapter or module, such as "averaging", "easgd", "algorithms.averaging.easgd".
+    """Return the entries cited by a chapter or module. Its name may be, for example, "averaging", "easgd" or
+    "algorithms.averaging.easgd".
 
     Raise ValueError if nothing with this name cites anything.
     """

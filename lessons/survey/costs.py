@@ -72,14 +72,14 @@ SETTINGS = {
     "b": "per_write",
     "e": "passes",
 }
-"""Symbols that are settings of modules."""
+"""{symbol: the setting of a method's module that it stands for}."""
 CHOSEN = ("H", "M")  # settings that a reader may choose for all methods at once
 WORDS = {"ceil": math.ceil, "min": min, "max": max, "round": round}
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The formulas of one method; "" if there is none, in which case `unproven` says why."""
+    """The cost formulas of one method. A formula is "" if there is none, and then `unproven` says why."""
 
     computation: str
     communication: str
@@ -104,7 +104,7 @@ class Costs:
         return set(re.findall(r"[A-Za-z]+", getattr(self, quantity))) & set(SYMBOLS)
 
     def settings(self) -> list[str]:
-        """Return the symbols of settings in any of the formulas."""
+        """Return the symbols in any of the formulas that stand for settings."""
         named = set().union(*map(self.symbols, QUANTITIES))
         return [symbol for symbol in SETTINGS if symbol in named]
 

@@ -12,7 +12,7 @@ from theory import schedules
 from theory.schedule_timing import simulate
 
 OTHERS = {"zb_auto": "zb_2p", "three_d": "1f1b", "five_d": "1f1b"}
-"""The schedule of each method that does not train with its first declared schedule."""
+"""{method: its schedule}, for methods that do not train with their first declared schedule."""
 
 
 def is_drained(name: str) -> bool:

@@ -24,8 +24,8 @@ ROOT = FILE.parents[2]
 
 @dataclass(frozen=True)
 class Method:
-    """A work that one of the sources names. The catalogue's module implements it, or `without` says why there
-    is none.
+    """A work that one of the sources names. `method` or `compression` implements it, or `without` says why none
+    does.
     """
 
     section: str

@@ -39,7 +39,7 @@ class Cluster:
 
     @property
     def samples(self) -> int:
-        """The samples of a step: the same number for every method, even where workers share them."""
+        """The number of samples in a step. It is the same for every method, even where workers share them."""
         return self.workers * self.batch
 
 
@@ -124,8 +124,8 @@ def the_step(model: Model, cluster: Cluster) -> str:
 
 
 def in_one_cell(value: Any) -> Any:
-    """Return a value of a row as text or as a number. Names have spaces between them, and settings read like "H = 20, M
-    = 8".
+    """Return the text or number that a table cell shows for a value. Names are separated by spaces, and settings read,
+    for example, "H = 20, M = 8".
     """
     if isinstance(value, dict):
         return ", ".join(f"{symbol} = {number:g}" for symbol, number in value.items())
