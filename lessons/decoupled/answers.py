@@ -1,12 +1,13 @@
-"""Answers to the quiz on decoupled learning: closed forms, and the chapter's own measurements."""
+"""Answers to the quiz on decoupled learning, from closed forms and from the chapter's own measurements."""
 
 from lessons.decoupled.experiments import at_best, errors, lately, races, stacks
 from theory.delay import largest_rate
 
 
 def step(run, method: str, modules: int) -> float:
-    """Return the milliseconds of a step of `method` with equal modules, whose forward passes take 3 ms in all, and
-    backward passes 6 ms.
+    """Return the time of a step of `method` with equal modules, in ms.
+
+    All forward passes together take 3 ms, and all backward passes 6 ms.
     """
     forward, backward = 3.0, 6.0
     return {
@@ -17,47 +18,55 @@ def step(run, method: str, modules: int) -> float:
 
 
 def late(run, modules: int, module: int) -> float:
-    """Return how many updates `module`, counted from 0, makes between a mini-batch's forward pass and that mini-batch's
-    update.
+    """Return how many updates `module` makes after a mini-batch's forward pass and before that mini-batch's own update.
+    Modules are counted from 0.
     """
     return modules - 1 - module
 
 
 def batches(run, modules: int) -> float:
-    """Return the activations that DDG keeps, as a multiple of the whole model's activations for one mini-batch."""
+    """Return how many activations DDG keeps, as a multiple of the whole model's activations for one mini-batch."""
     return sum(modules - module for module in range(modules)) / modules
 
 
 def replayed(run, modules: int) -> float:
-    """Return how much a step of features replay computes, relative to a step of SGD, with equal modules.
+    """Return the computing time of a step of features replay, as a multiple of that of a step of SGD.
 
-    A backward pass costs two forward passes; the last module repeats none.
+    Modules are equal. A backward pass costs two forward passes, and the last module repeats no forward pass.
     """
     return 1 + (modules - 1) / modules / 3
 
 
 def edge(run, modules: int) -> float:
-    """Return the largest stable rate with fresh errors, relative to that with the late errors of the first module."""
+    """Return the largest stable learning rate with fresh errors, as a multiple of the largest one with the first
+    module's late errors.
+    """
     return largest_rate(0) / largest_rate(modules - 1)
 
 
 def stacked(run, learns: str) -> str:
-    """Return how much accuracy is lost from two modules to eight: "alike", "little" or "loses"."""
+    """Return how much accuracy is lost when a model is cut into eight modules instead of two.
+
+    The answer is "alike", "little", or "loses" for a larger loss.
+    """
     method, rates = stacks.STACKED["own loss" if "classifier" in learns else "guesses with labels"]
     two, eight = (stacks.best_of_rates(run, method, rates, modules)[0] for modules in (2, 8))
     return "alike" if eight > two - 0.03 else "little" if eight > two - 0.05 else "loses"
 
 
 def angle(run, when: str, layers: str) -> str:
-    """Return whether the angle between a step and the gradient is about "right", clearly "acute", or "small"."""
+    """Return whether the angle between a step and the gradient is "right" (about 90 degrees), "acute" (clearly less),
+    or "small".
+    """
     steps = 0 if "first" in when else 300
     degrees = errors.angle(run, steps, direct=True, hidden="hidden" in layers)
     return "right" if abs(degrees - 90) < 10 else "acute" if 35 < degrees <= 80 else "small"
 
 
 def race(run, method: str) -> str:
-    """Return how the final loss of a method compares with that of back-propagation after the same number of steps:
-    "lower", "alike" or "higher".
+    """Compare the final loss of a method with the final loss of back-propagation after the same number of steps.
+
+    Return "lower", "alike" or "higher".
     """
     name = {"old": "old errors", "losses": "own loss", "random": "random errors"}[method.split()[0]]
     ratio = _end(run, name) / _end(run, "back-propagation")
@@ -65,8 +74,9 @@ def race(run, method: str) -> str:
 
 
 def control(run, data: str, rival: str) -> str:
-    """Return how the final loss of a model in which only the last module is trained compares with a rival's: "lower",
-    "alike" or "higher".
+    """Compare the final loss of a model in which only the last module is trained with the final loss of a rival.
+
+    Return "lower", "alike" or "higher".
     """
     frozen, other = (
         _end(run, method, spirals="spirals" in data)
@@ -76,14 +86,17 @@ def control(run, data: str, rival: str) -> str:
 
 
 def _end(run, method, spirals=False):
-    """Return the held-out loss of a method at its best rate, on the digits of the race or on spirals."""
+    """Return the held-out loss of a method at its best learning rate, on the digits of the race or on spirals."""
     where, methods = (races.SPIRALS, races.ON_SPIRALS) if spirals else (races.RACING, races.RACE)
     values, rates = methods[method]
     return at_best(run, rates, **where, **values)[1].summary["held_out_loss"]
 
 
 def cnn(run, method: str) -> str:
-    """Return how a method's accuracy on a CNN compares with that of back-propagation: "alike", "below" or "lost"."""
+    """Compare the accuracy of a method on a CNN with the accuracy of back-propagation.
+
+    Return "alike", "below" for a slightly lower accuracy, or "lost" for a much lower one.
+    """
     name = "random errors" if "random" in method else "own loss"
     found = []
     for one in (name, "back-propagation"):
@@ -94,6 +107,6 @@ def cnn(run, method: str) -> str:
 
 
 def which(run, asked: str) -> str:
-    """Return the only method that meets the requirement `asked`."""
+    """Return the one method that meets the requirement `asked`."""
     fits = {"no wire": "greedy", "after each": "pipeline", "errors that": "replay", "old errors": "ddg"}
     return next(key for begins, key in fits.items() if asked.startswith(begins))

@@ -1,4 +1,5 @@
-"""Judge the module of this chapter's exercise: what each module learns from, who waits, and what is stored and sent.
+"""Judge the module of this chapter's exercise: what each module learns from, who waits, and how much is stored and
+sent.
 
 A module that learns nothing need not wait for anything. So the cost counts only if the model has learned, and if every
 module's backward pass starts from the gradient of a loss: its classifier's, or the one that the module above computed.
@@ -67,9 +68,10 @@ def check(solution, seed):
 
 
 class Probe:
-    """An observer of all modules. `blind` describes the first backward pass that starts from an error that is not the
-    gradient of a loss. `fixed` describes the first use of a classifier whose weights are not those of its last update.
-    Each is "" if there is none.
+    """An observer of all modules. Each of its messages is about the first mistake of its kind, or "" if there is none.
+
+    `blind` is about a backward pass that starts from an error that is not the gradient of a loss. `fixed` is about a
+    use of a classifier whose weights are not those of its last update.
     """
 
     def __init__(self, modules: int, batches: int):
@@ -80,7 +82,7 @@ class Probe:
 
     @property
     def missing(self) -> str:
-        """A message about the first module that lacks updates; "" if none does."""
+        """A message about the first module with too few updates, or "" if there is none."""
         for module, count in enumerate(self.updates):
             if count < self.batches:
                 return f"module {module} made {count} updates for {self.batches} mini-batches"
@@ -88,7 +90,7 @@ class Probe:
 
 
 class ObservedModule:
-    """The task of one module as the solution sees it. The grader keeps track of the module's weights."""
+    """The task of one module, as the solution sees it. The grader keeps track of the module's weights."""
 
     per_epoch = 1
 
@@ -185,8 +187,10 @@ class ObservedModule:
         return self._module.index
 
     def _of_a_loss(self, dy, batch) -> bool:
-        """Return whether `dy` is an error that the classifier or the module above computed for this mini-batch; always
-        true on the last module. The classifier's error is forgotten.
+        """Return whether `dy` is the gradient of a loss for this mini-batch, computed by the classifier or by the
+        module above.
+
+        It is always true on the last module. The classifier's error is forgotten.
         """
         known = self._errors.pop(batch, None), self._seen.back.get((self._index + 1, batch))
         return self._module.last or any(one is not None and np.allclose(dy, one, **CLOSE) for one in known)
@@ -197,7 +201,7 @@ class ObservedModule:
         return self._flying[batch]
 
     def _features(self, x, batch):
-        """Return `x` if the previous module computed it from this mini-batch; else raise SolutionError."""
+        """Return `x` if the previous module computed it from this mini-batch, or raise SolutionError otherwise."""
         sent = self._seen.sent.get((self._index - 1, batch))
         if sent is None or not np.array_equal(x, sent):
             raise SolutionError(

@@ -1,4 +1,4 @@
-"""Assignments of the lab on decoupled learning."""
+"""The assignments of the lab on decoupled learning."""
 
 from lessons.figure import ratio
 from lessons.instructor.assignment import Assignment

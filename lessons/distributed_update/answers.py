@@ -7,15 +7,17 @@ from theory.zero_memory import RECIPES, nbytes
 
 
 def serial(run, share: int, ranks: int) -> float:
-    """Return the speed-up of a step if all of it is divided among `ranks` except the update, which takes `share`
-    percent of it.
+    """Return the speed-up of a step if everything but the update is divided among `ranks`.
+
+    The update takes `share` percent of the step on one rank.
     """
     return 1 / (share / 100 + (1 - share / 100) / ranks)
 
 
 def wire(run, ranks: int, gathered: str) -> str:
-    """Return how the bytes sent change if the update is sharded and the new weights, perhaps with moments, are
-    gathered: "same", "half more" or "twice".
+    """Return how the bytes sent change if the update is sharded.
+
+    The new weights are gathered, with or without moments. The answer is "same", "half more" or "twice".
     """
     whole, sharded = (
         run(
@@ -29,21 +31,25 @@ def wire(run, ranks: int, gathered: str) -> str:
 
 
 def less(run, stored: str, ranks: int) -> float:
-    """Return how many times as many bytes an unsharded rank holds as a rank of ZeRO-1, not counting activations."""
+    """Return the memory of an unsharded rank as a multiple of the memory of a rank of ZeRO-1. Activations are not
+    counted.
+    """
     recipe = RECIPES["float32 Adam" if stored.startswith("single") else "mixed Adam"]
     return nbytes(1, ranks, 0, recipe) / nbytes(1, ranks, 1, recipe)
 
 
 def held(run, millions: int, ranks: int) -> float:
-    """Return the megabytes of Adam's moments on one of `ranks` ranks that share them, for this many million
-    parameters.
+    """Return the size of Adam's moments on one of the `ranks` ranks that share them, in MB. The model has `millions`
+    million parameters.
     """
     return RECIPES["float32 Adam"].state * millions / ranks
 
 
 def rules(run, rule: str) -> str:
-    """Return how the model changes if a rule is applied to two shards, whose border cuts through a layer, instead of to
-    the whole: "same", "rounding" (equal up to rounding) or "other".
+    """Return how the model changes if an update rule is applied to two shards separately instead of to the whole model.
+
+    The border of the shards cuts through a layer. The answer is "same", "rounding" if results are equal up to rounding,
+    or "other".
     """
     dice = np.random.default_rng(run.seed)
     w, g = dice.normal(size=(2, 12))
@@ -60,7 +66,7 @@ SHARDS = (slice(0, 6), (slice(0, 6),)), (slice(6, 12), (slice(0, 2), slice(2, 6)
 
 
 def adam(w, g, layers):
-    """Return the weights after two steps of Adam along the same gradient."""
+    """Return the weights after two steps of Adam with the same gradient."""
     m, v = 0.1 * g, 0.001 * g**2
     for t in (1, 2):
         w = w - 0.01 * m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
@@ -69,43 +75,48 @@ def adam(w, g, layers):
 
 
 def momentum(w, g, layers):
-    """Return the weights after two steps of SGD with momentum along the same gradient."""
+    """Return the weights after two steps of SGD with momentum, with the same gradient."""
     return w - 0.01 * g - 0.01 * (0.9 * g + g)
 
 
 def clipped(w, g, layers):
-    """Return the weights after one step of SGD along the gradient, which is first clipped to norm 1."""
+    """Return the weights after one step of SGD, with the gradient clipped to norm 1."""
     return w - 0.01 * g / max(1.0, float(np.linalg.norm(g)))
 
 
 def lars(w, g, layers):
-    """Return the weights after one step along the gradient. In each layer the step's norm is a fixed fraction of the
-    norm of the weights.
+    """Return the weights after one step along the gradient.
+
+    In each layer, the norm of the step is a fixed fraction of the norm of the weights.
     """
     return np.concatenate([w[i] - 0.01 * np.linalg.norm(w[i]) / np.linalg.norm(g[i]) * g[i] for i in layers])
 
 
 def muon(w, g, layers):
-    """Return the weights after one step. In each layer the step is the gradient, reshaped to a matrix of two rows, with
-    its singular values set to one.
+    """Return the weights after one step of Muon without momentum.
+
+    In each layer, the step is the gradient, reshaped to a matrix of two rows, with all its singular values set to one.
     """
     steps = [np.linalg.svd(g[i].reshape(2, -1), full_matrices=False) for i in layers]
     return np.concatenate([w[i] - 0.01 * (u @ v).ravel() for i, (u, _, v) in zip(layers, steps, strict=True)])
 
 
 def mean_of_means(run, few: int, many: int) -> float:
-    """Return how much a token of the shorter mini-batch counts in a mean of means, relative to one of the longer."""
+    """Return the weight of a token of the shorter mini-batch in a mean of means, as a multiple of the weight of a token
+    of the longer one.
+    """
     return (1 / few) / (1 / many)
 
 
 def gain(run, gradient: int, exchange: int, accumulate: int) -> float:
-    """Return how many times as fast mini-batches are processed if `accumulate` of them share one exchange."""
+    """Return the speed-up of processing mini-batches if `accumulate` of them share one exchange."""
     return (gradient + exchange) / (gradient + exchange / accumulate)
 
 
 def loss(run, accumulate: int, after: str) -> str:
-    """Return how the held-out loss compares with that of an update for every mini-batch at a rate of 0.1: "lower",
-    "alike" or "higher".
+    """Compare the held-out loss with that of an update for every mini-batch at a learning rate of 0.1.
+
+    Return "lower", "alike" or "higher".
     """
     few = 64
     others = accumulate, few if "mini" in after else few * accumulate, 0.2 if "twice" in after else 0.1
@@ -120,14 +131,15 @@ def loss(run, accumulate: int, after: str) -> str:
 
 
 def sent(run, accumulate: int, stage: str) -> float:
-    """Return the traffic of one update under `stage`, relative to ZeRO-1, which sends 2 (N - 1) d numbers."""
+    """Return the traffic of one update under `stage`, as a multiple of ZeRO-1's, which is 2 (N - 1) d numbers."""
     sums, gathers = (accumulate, 1) if stage.startswith("ZeRO-2") else (accumulate, 2 * accumulate)
     return (sums + gathers) / 2
 
 
 def owners(run, matrices: int, ranks: int) -> float:
-    """Return the speed-up of an update of equal matrices by `ranks` owners instead of one; all wait for the owner of
-    the most matrices.
+    """Return the speed-up of an update of equal matrices by `ranks` owners instead of one.
+
+    All wait for the owner of the most matrices.
     """
     equal = [(slice(4 * place, 4 * place + 4), (2, 2)) for place in range(matrices)]
     return matrices / max(map(len, divide(equal, ranks, all_matrices=True)[0]))

@@ -1,4 +1,4 @@
-"""Judge the worker of this chapter's exercise: each update, the memory a rank needs for it, and the cost.
+"""Judge the worker of this chapter's exercise by each update, the memory that a rank needs for it, and the cost.
 
 The grader computes Adam's moments from the gradients and, with these, each reported model from the previous one. Which
 rank updates which weights is inferred from what passes through the collectives: a rank that is sent only the mean
@@ -67,7 +67,7 @@ def check(solution, seed):
 
 
 def _any_numbers(solution, dice: random.Random, otherwise: str) -> tuple[bool, str]:
-    """Return whether updates are right with other numbers of ranks and weights, and what was observed."""
+    """Return whether updates are right for other numbers of ranks and weights, and what was observed."""
     if otherwise:
         return False, otherwise
     tried = [(1, 10), (2, dice.choice([9, 11])), (5, 3), (7, dice.randint(8, 13)), (3, dice.randint(70, 90))]
@@ -82,7 +82,7 @@ def _any_numbers(solution, dice: random.Random, otherwise: str) -> tuple[bool, s
 
 
 def _unequal_batches(solution, dice: random.Random, wrong: str) -> tuple[bool, str]:
-    """Return whether full updates are right where mini-batches differ in size, and what was observed."""
+    """Return whether full updates are right if mini-batches differ in size, and what was observed."""
     if wrong:
         return False, OTHERWISE
     uneven = Training(dice, ranks=3, weights=dice.randint(20, 30), full=3, unequal=True)
@@ -94,7 +94,7 @@ def _unequal_batches(solution, dice: random.Random, wrong: str) -> tuple[bool, s
 
 
 class Training(AccumulatedUpdates):
-    """An observed training run with `full` full updates, and a smaller one at the end."""
+    """An observed training run, which has `full` full updates and a smaller one at the end."""
 
     def __init__(self, dice: random.Random, ranks: int, weights: int, full: int, unequal: bool = False):
         self.weights, self.full = weights, full
@@ -116,7 +116,7 @@ class Training(AccumulatedUpdates):
 
     @property
     def textbook(self):
-        """The Run of a worker that does one all-reduce per update."""
+        """The Run of a worker that performs one all-reduce per update."""
         if not hasattr(self, "_textbook"):
             self._textbook = run_now(**self.values)
         return self._textbook
@@ -129,16 +129,18 @@ class Training(AccumulatedUpdates):
         )
 
     def wrong(self) -> str:
-        """Return a message about the first full update that is wrong; "" if all are right."""
+        """Return a message about the first full update that is wrong, or "" if all are right."""
         return self.count_error(self.full) or next(filter(None, map(self._wrong, range(self.full))), "")
 
     def last_update_error(self) -> str:
-        """Return a message about the last, partial update if it is missing or wrong; else ""."""
+        """Return a message if the last, partial update is missing or wrong, and "" otherwise."""
         return self.leftover_error(self.full) or self._wrong(self.full)
 
     def beside(self) -> str:
-        """Return a message about the first rank that exchanged more for a full update than its own piece requires, or
-        gathered something else; "" if none did.
+        """Return a message about the first rank that exchanged more for a full update than its own piece requires.
+
+        The message may also be about a rank that gathered something else than its piece of the new weights. It is "" if
+        no rank did either.
         """
         for t in range(self.full):
             for rank, piece in enumerate(np.array_split(np.arange(self.weights), self.ranks)):
@@ -156,7 +158,7 @@ class Training(AccumulatedUpdates):
         return ""
 
     def _new(self, t: int, piece: np.ndarray, gathered: list[np.ndarray]) -> bool:
-        """Return whether a rank gave all_gather its piece of the new weights, or of their change."""
+        """Return whether what a rank gave to all_gather is its piece of the new weights, or of their change."""
         before, after = self.models[t][piece], self.models[t + 1][piece]
         x = np.concatenate([x for x in gathered if len(x) > BESIDE] or [np.empty(0)])
         if len(piece) <= BESIDE:
@@ -166,7 +168,7 @@ class Training(AccumulatedUpdates):
         )
 
     def _between(self, comm, task):
-        """Return the observed (comm, task, s) for one rank."""
+        """Return (comm, task, s) for one rank. The calls of comm and task are observed."""
 
         def observed(what):
             def collective(x, *given):
@@ -183,7 +185,9 @@ class Training(AccumulatedUpdates):
         return seen, self.task(comm, task), self.settings
 
     def _wanted(self, t: int, mean: Callable[[int], np.ndarray]) -> np.ndarray:
-        """Return how update t, counted from 0, should change the model: Adam's step with these mean gradients."""
+        """Return the change of the model that update t should make: Adam's step with these mean gradients. Updates are
+        counted from 0.
+        """
         b1, b2 = self.settings["beta1"], self.settings["beta2"]
         m, v = np.zeros(self.weights), np.zeros(self.weights)
         for update in range(t + 1):

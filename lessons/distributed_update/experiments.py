@@ -1,4 +1,4 @@
-"""Distributed update: sharding and accumulation around the all-reduce of a synchronous step."""
+"""Figures on the distributed update: a synchronous step in which the update is sharded or gradients are accumulated."""
 
 import numpy as np
 
@@ -37,8 +37,10 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
     ),
 )
 def who_updates(run):
-    """64 images in every step, divided among the ranks, on a dense model with 167,178 weights, Adam, and a fast network
-    (HDR). Every rank updates all weights (sync_sgd), or only its shard (zero1).
+    """The time of a step with Adam on a dense model with 167,178 weights. The 64 images of every step are divided among
+    the ranks, and the network is fast (HDR).
+
+    Every rank updates all weights (sync_sgd), or only its shard (zero1).
     """
     for ranks in (1, 2, 4, 8, 16):
         row = {"ranks": ranks}
@@ -75,8 +77,9 @@ def who_updates(run):
     look=Look("ranks", ("kB of Adam, sync_sgd", "kB of Adam, zero1"), log="xy", title="kB of Adam's moments on a rank"),
 )
 def distributed_update(run):
-    """Synchronous training on digits with Adam, 20 steps; each rank updates the whole model (sync_sgd) or its shard
-    (zero1)."""
+    """Synchronous training on digits with Adam for 20 steps. Each rank updates the whole model (sync_sgd) or its shard
+    (zero1).
+    """
     for ranks in (1, 2, 4, 8):
         done = {
             name: run(algorithm=name, update="adam", learning_rate=0.01, workers=ranks, steps=20, evaluations=1)
@@ -117,8 +120,11 @@ def distributed_update(run):
     ),
 )
 def how_much_less(run):
-    """Adam on digits: weights, gradients and moments of a rank in synchronous SGD, divided by those in ZeRO-1. The
-    simulator computes in single precision, so mixed precision is by formula only."""
+    """The memory of weights, gradients and moments on a rank of synchronous SGD, divided by that on a rank of ZeRO-1.
+    Adam trains on digits.
+
+    The simulator computes in single precision, so mixed precision is by formula only.
+    """
     for ranks in (1, 2, 4, 8, 16, 32, 64):
         held = []
         for name in ("sync_sgd", "zero1"):
@@ -147,7 +153,7 @@ def how_much_less(run):
     look=Look("accumulate", ("ms per mini-batch",), "network", log="xy", title="milliseconds of a mini-batch"),
 )
 def accumulated(run):
-    """Training on digits with 8 workers, 120 mini-batches each, at the same learning rate."""
+    """Eight workers train on digits for 120 mini-batches each, all at the same learning rate."""
     for network in ("1GbE", "HDR"):
         for accumulate in (1, 2, 4, 8):
             done = run(
@@ -193,8 +199,8 @@ def gain(rows, network):
     ),
 )
 def accumulated_and_scaled(run):
-    """Training on digits with 8 workers, 240 mini-batches of 8 images each on a slow network (1GbE). The rate is 0.05
-    for any batch, or 0.05 times the number of mini-batches in an update.
+    """Eight workers train on digits for 240 mini-batches of 8 images each, on a slow network (1GbE). The learning rate
+    is 0.05 for any batch, or 0.05 times the number of mini-batches in an update.
     """
     for accumulate in (1, 2, 4, 8):
         row = {"accumulate": accumulate}
@@ -228,7 +234,9 @@ def accumulated_and_scaled(run):
     ),
 )
 def a_cut_matrix(run):
-    """The first gradient of a hidden 64 x 64 matrix, on digits. Each rank computes the step for its own rows."""
+    """How far the step for a hidden 64 x 64 matrix changes if each rank computes it for its own rows only. The gradient
+    is the first one on digits.
+    """
     values = {"algorithm": "sgd", "workers": 1, "batch": 64, "hidden": "64,64", "steps": 1, "learning_rate": 0.1}
     g = run(**values, evaluations=1, worker_override=_gradient).parameters[64 * 64 + 64 :][: 64 * 64].reshape(64, 64)
     for pieces in (1, 2, 4, 8):
@@ -240,7 +248,7 @@ def a_cut_matrix(run):
 
 
 def _gradient(comm, task, s):
-    """Report the gradient at the initial weights in place of a model."""
+    """Report the gradient at the initial weights, in place of a model."""
     for _ in task.steps():
         task.report(task.gradient(task.start())[1])
 
@@ -271,9 +279,11 @@ def _gradient(comm, task, s):
     look=Look("ranks", ("step, Muon", "step, ZeRO-1"), log="xy", title="milliseconds per step"),
 )
 def owners_of_matrices(run):
-    """A dense model with five layers of 256 units, and so with four hidden matrices. The ranks share the 64 images of
-    every step, on a fast network (HDR). The table also shows the optimizer state on the fullest rank, and the bytes
-    sent per step, by all ranks together and by the one that sends most.
+    """The time of a step of a dense model with five layers of 256 units, and so with four hidden matrices. The ranks
+    share the 64 images of every step, on a fast network (HDR).
+
+    The table also shows the optimizer state on the fullest rank, and the bytes sent per step, by all ranks together and
+    by the one that sends most.
     """
     for ranks in (1, 2, 4, 8, 16):
         row = {"ranks": ranks}
@@ -310,7 +320,9 @@ RATES = {  # on average over ten seeds, the best is neither the first nor the la
     look=Look("rate", ("loss",), "rule", log="xy", title="training loss in the third epoch"),
 )
 def whole_matrices(run):
-    """A dense model with four layers of 64 units, on digits: three epochs in batches of 64, several rates per rule."""
+    """A dense model with four layers of 64 units trains on digits for three epochs in batches of 64, at several
+    learning rates per update rule.
+    """
     for rule, (settings, rates) in RATES.items():
         for rate in rates:
             done = run(

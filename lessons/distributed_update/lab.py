@@ -1,4 +1,4 @@
-"""Assignments of the lab on the distributed update."""
+"""The assignments of the lab on the distributed update."""
 
 from lessons.figure import column, ratio
 from lessons.instructor.assignment import Assignment

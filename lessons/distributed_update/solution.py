@@ -1,4 +1,4 @@
-"""A perfect solution to the exercise on the distributed update: each rank takes the step of its own piece."""
+"""A perfect solution to the exercise on the distributed update. Each rank updates its own piece of the weights."""
 
 import numpy as np
 

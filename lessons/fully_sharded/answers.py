@@ -16,20 +16,20 @@ LAYERS = 12
 
 
 def left(run, layers: int, ranks: int) -> float:
-    """Return the bytes that a fully sharded rank holds at its peak, as a percentage of what a replica holds."""
+    """Return the memory of a fully sharded rank at its peak, as a percentage of the memory of a replica."""
     return 100 * (1 / ranks + (4 + 4) / 16 / layers)
 
 
 def step_of(forward: float, gather: float, ahead: int, layers: int = LAYERS) -> float:
-    """Return the time of a step of `layers` equal layers, in the unit of `forward` and `gather`, the times of each
-    layer.
+    """Return the time of a step of `layers` equal layers. `forward` and `gather` are times of one layer, and the result
+    is in their unit.
     """
     costs = StepCosts([forward] * layers, [2 * forward] * layers, [1.0] * layers, Cost(0.0, gather))
     return prefetching(costs, ahead)
 
 
 def one_ahead(run, gather: int) -> float:
-    """Return the milliseconds of a step with one layer gathered ahead."""
+    """Return the time of a step with one layer gathered ahead, in ms."""
     return step_of(2, gather, 1)
 
 
@@ -41,14 +41,14 @@ def deeper(run, gather: str) -> str:
 
 
 def tokens(run, tera: int, giga: int) -> float:
-    """Return the number of tokens for which a dense layer's forward pass takes as long as gathering its 16-bit
+    """Return the number of tokens with which the forward pass of a dense layer takes as long as gathering its 16-bit
     weights.
     """
     return tera * 1e12 / (giga * 1e9)
 
 
 def change(run, change: str) -> str:
-    """Return whether the exposed share of the gather time is "less", "more" or the "same" after a change."""
+    """Return whether the exposed share of the gather time becomes "less", "more" or stays the "same" after a change."""
     changed = {
         "the model is made twice as wide, with about four times as many weights": {"width": 64},
         "the processors become twice as fast": {"device": "4e11:1e15:0"},
@@ -60,7 +60,7 @@ def change(run, change: str) -> str:
 
 
 def shown(run, **values) -> float:
-    """Return the exposed percentage of the gather time, with 128 tokens and a width of 32 unless given."""
+    """Return the exposed share of the gather time, in percent. The defaults are 128 tokens and a width of 32."""
     values = {**MACHINE, "width": 32, "batch": 128 // CONTEXT, "workers": 4, **values}
     gathers = 2 * sum(layer_sizes(values["width"])) * 3 / 4 * 4 / values["bandwidth"]
     late, ahead = (seconds(sharded_step(run, prefetch=k, **values)) for k in (0, 1))
@@ -68,20 +68,22 @@ def shown(run, **values) -> float:
 
 
 def four_times(run, ranks: int, times: int) -> float:
-    """Return the ratio of a layer's forward time to its gather time once four times as many ranks share the batch, if
-    it was `times` with `ranks`.
+    """Return the ratio of a layer's forward time to its gather time once four times as many ranks share the batch.
+
+    With `ranks` ranks the ratio is `times`.
     """
     return times / 4 * (ranks - 1) / ranks / ((4 * ranks - 1) / (4 * ranks))
 
 
 def leaves(run, nodes: int, ranks: int) -> float:
-    """Return the megabytes that leave a node in a step, for a gradient of 400 MB."""
+    """Return the traffic that leaves a node in a step, in MB. The gradient has 400 MB."""
     return 2 * (nodes - 1) / nodes * 400
 
 
 def crosses(run, other: str) -> str:
-    """Return whether "less", "more" or the "same" traffic crosses between nodes with a copy per node as with another
-    way.
+    """Compare the traffic between nodes with one copy of the model per node to the traffic with another way.
+
+    Return "less", "more" or "same".
     """
     named = {
         "replicas that sum node by node": "replicated",
@@ -95,7 +97,7 @@ def crosses(run, other: str) -> str:
 
 
 def kept(run, ranks: int) -> float:
-    """Return how many times as many bytes a rank holds if it keeps whole weights until the backward pass as if it keeps
-    only its own pieces.
+    """Return the memory of a rank that keeps whole weights until the backward pass, as a multiple of the memory of a
+    rank that keeps only its own pieces.
     """
     return (4 + 16 / ranks) / (16 / ranks)

@@ -1,4 +1,4 @@
-"""Judge the worker of this chapter's exercise: what its passes read, when they run, and what it holds and sends.
+"""Judge the worker of this chapter's exercise: what its passes read, when they run, and how much it holds and sends.
 
 The layers stay in the grader's process. Each pass should read what the textbook's worker reads there, to the last bit.
 The clock is the simulated cluster's, and memory is what the operating system reports. How far ahead a rank gathers is
@@ -81,7 +81,7 @@ def check(solution, seed):
 
 
 def textbook(comm, task, s):
-    """Train as HSDP does in one group; return this rank's pieces, (d / ranks,)."""
+    """Train as HSDP does with one group, and return this rank's pieces of all layers, (d / ranks,)."""
     w = task.start()  # (d / N,)
     g = np.empty_like(w)
     layers = range(len(s.layers))
@@ -100,8 +100,9 @@ def textbook(comm, task, s):
 
 
 def _other_sizes(solution, dice: random.Random) -> str:
-    """Try small runs at the limits of `s.prefetch` and of the number of ranks. Return a message about the first that
-    fails; "" if none does.
+    """Try small runs at the limits of `s.prefetch` and of the number of ranks.
+
+    Return a message about the first run that fails, or "" if none does.
     """
     odd = [dice.randint(5, 40) for _ in range(5)]
     tried = [(2, [2 * n for n in odd], 0), (3, odd, 9), (1, odd, 1)]
@@ -122,9 +123,10 @@ def _other_sizes(solution, dice: random.Random) -> str:
 
 
 class ShardedModel:
-    """A model whose layers are sharded over `ranks` ranks, with what each rank reports and how long its passes take.
+    """A model whose layers are sharded over `ranks` ranks.
 
-    Passes are compared with those of `model`, if it is given.
+    It records what each rank reports and how long its passes take. If `model` is given, its numbers are compared with
+    those of `model`.
     """
 
     def __init__(self, ranks: int, layers: list[int], ahead: int, seed: int, model: ShardedModel | None = None):
@@ -136,7 +138,9 @@ class ShardedModel:
         self.seconds = {"forward": 0.0, "backward": 0.0}  # of all steps, on rank 0
 
     def play(self, plays, attempt=None, beside=None):
-        """Run the training with `plays[r]` as rank r, in the sandbox of `attempt` if given, and return the Run."""
+        """Run the training with `plays[r]` as rank r, and return the Run. It runs in the sandbox of `attempt`, if
+        given.
+        """
         given = {"layers": self.layers, "prefetch": self.prefetch, "learning_rate": 0.125}
         busy = 2 * TOKENS * sum(self.layers) / FLOPS  # s of a forward pass
         bandwidth = max(self.ranks - 1, 1) / self.ranks * 4 * sum(self.layers) / (0.7 * busy)
@@ -156,7 +160,7 @@ class ShardedModel:
         return run(Experiment.of(values), worker_override=worker)
 
     def missing(self) -> str:
-        """Return a message about what is missing or wrong in the training; "" if nothing is."""
+        """Return a message about what is missing or wrong in the training, or "" if nothing is."""
         if self.wrong:
             return self.wrong
         for step, reported in enumerate(self.reported):
@@ -168,13 +172,13 @@ class ShardedModel:
         return ""
 
     def pieces(self, step: int, rank: int) -> np.ndarray:
-        """Return a rank's pieces of all layers before this step, (d / ranks,)."""
+        """Return the pieces of all layers that a rank holds before this step, (d / ranks,)."""
         if step:
             return self.reported[step - 1][rank]
         return np.concatenate([w[shares(len(w), self.ranks)[rank]] for w in self.start])
 
     def whole(self, step: int, layer: int) -> np.ndarray:
-        """Return all weights of a layer before this step, (n,)."""
+        """Return all weights of a layer as they are before this step, (n,)."""
         found = []
         for rank in range(self.ranks):
             sizes = [len(w[shares(len(w), self.ranks)[rank]]) for w in self.start]
@@ -183,15 +187,16 @@ class ShardedModel:
         return np.concatenate(found)
 
     def gradient(self, step: int, layer: int, rank: int, whole: np.ndarray) -> np.ndarray:
-        """Return a made-up gradient of a layer, (n,), which depends only on the weights, the seed, the step, the layer
-        and the rank.
+        """Return a made-up gradient of a layer, (n,).
+
+        It depends only on the weights, the seed, the step, the layer and the rank.
         """
         dice = np.random.default_rng((self.seed, step, layer, rank))
         return (0.25 * whole + dice.standard_normal(len(whole), dtype=np.float32)).astype(np.float32)
 
 
 class ShardSide:
-    """The task of one rank as the solution sees it."""
+    """The task of one rank, as the solution sees it."""
 
     takes: ClassVar[dict[str, Takes]] = dict.fromkeys(
         ("forward", "backward"), (("the number of a layer", BATCH[1]), ("all numbers of the layer, an array", ARRAY[1]))
@@ -218,18 +223,18 @@ class ShardSide:
         return self._model.pieces(0, self._comm.rank).copy()
 
     def steps(self, together=False):
-        """Yield the number of each step, and record when the step begins."""
+        """Yield the number of each step, and record the time at which the step begins."""
         for step in self._task.steps(together):
             self._began = self._comm.event_log.clock()
             yield step
 
     def forward(self, layer, whole):
-        """Check the input of a layer's forward pass and charge the time of the pass."""
+        """Check the input of a layer's forward pass, and advance the clock by the time of the pass."""
         self._pass("forward", layer, whole, 1)
 
     def backward(self, layer, whole):
-        """Check the input of a layer's backward pass, charge the time of the pass, and return the layer's gradient,
-        (n,).
+        """Check the input of a layer's backward pass, advance the clock by the time of the pass, and return the layer's
+        gradient, (n,).
         """
         self._pass("backward", layer, whole, 2)
         return self._model.gradient(self._step, layer, self._comm.rank, np.asarray(whole, np.float32))
@@ -276,7 +281,7 @@ class ShardSide:
         return f"{phase} pass of layer {layer}"
 
     def _time(self, phase: str):
-        """Add rank 0's time since the last call to the seconds of this phase."""
+        """Add the time since the last call to the seconds of this phase. Only rank 0 is timed."""
         now = self._comm.event_log.clock()
         if self._comm.rank == 0:
             self._model.seconds[phase] += now - self._began
@@ -295,8 +300,9 @@ class ShardSide:
         return self._comm.all_gather(x)
 
     def _sends(self, x, times: int):
-        """Add a message to the numbers sent in this step, and record how many layers beyond the next pass they now
-        cover.
+        """Count the numbers of a message among those sent in this step.
+
+        Also record how many layers ahead of the next pass the numbers sent so far reach.
         """
         self._sent += times * nbytes(x) / 4
         reached = next((n for n, numbers in enumerate(self._reach) if self._sent <= numbers), len(self._reach))

@@ -58,7 +58,7 @@ def worker(comm, task, s):
 
 
 def own_places(comm, s):
-    """Return, for each layer, the slice of w that is this rank's piece of it."""
+    """Return the slice of w that is this rank's piece, for each layer."""
     ends = np.cumsum([len(np.array_split(range(n), comm.size)[comm.rank]) for n in s.layers])
     return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 

@@ -1,4 +1,6 @@
-"""Full sharding of a small language model: what a rank holds, when it gathers layers, and what that overlaps with."""
+"""Figures on full sharding of a small language model: what a rank holds, when it gathers layers, and what that overlaps
+with.
+"""
 
 import numpy as np
 
@@ -21,29 +23,29 @@ ACTIVATIONS = HELD.index("activations")
 
 
 def seconds(done):
-    """Return the virtual time of the run, which is one step, in s."""
+    """Return the virtual time of the run, in s. The run is one step."""
     return done.summary["seconds"]
 
 
 def computing(done):
-    """Return the time for which rank 0 computes, in s."""
+    """Return how long rank 0 computes, in s."""
     return float(done.trace.busy()[0, [COMPUTE, UPDATE]].sum())
 
 
 def peak_states(done):
-    """Return the peak bytes of weights, gradients and moments, on the rank where they are largest."""
+    """Return the peak memory of weights, gradients and moments in bytes, on the rank where it is largest."""
     return float(done.peaks()[:, STATES].sum(axis=1).max())
 
 
 def between_nodes(done, per_node):
-    """Return the bytes that crossed from node to node."""
+    """Return the number of bytes that crossed from one node to another."""
     sent = done.trace.traffic()
     node = np.arange(len(sent)) // per_node
     return float(sent[node[:, None] != node].sum())
 
 
 def sharded_step(run, **values):
-    """Return the Run of a fully sharded step, with one layer gathered ahead unless `values` say otherwise."""
+    """Return the Run of a fully sharded step. One layer is gathered ahead unless `values` say otherwise."""
     return run(**{**MACHINE, "algorithm": "hsdp", "groups": 1, "prefetch": 1, **values})
 
 
@@ -69,11 +71,11 @@ def sharded_step(run, **values):
     ),
 )
 def what_stays_whole(run):
-    """Adam trains a transformer of six blocks and 161,029 weights in float32, each rank with 64 tokens of its own. A
-    layer is gathered when it is needed.
+    """The memory of a rank when Adam trains a transformer of six blocks and 161,029 weights in float32. Each rank has
+    64 tokens of its own.
 
-    `shards` are a rank's pieces of weights, gradient and moments. `whole for a moment` are the weights and the gradient
-    of the layer that computes, at their peak.
+    A layer is gathered when it is needed. `shards` are a rank's pieces of weights, gradient and moments. `whole for a
+    moment` are the weights and the gradient of the layer that computes, at their peak.
     """
     for ranks in (2, 4, 8, 16):
         done = run(**{**MACHINE, "algorithm": "zero3", "workers": ranks, "batch": 2})
@@ -88,7 +90,7 @@ def what_stays_whole(run):
 
 
 def whole_layer(done, ranks):
-    """Return the bytes of weights and of gradients that a rank holds on top of its own pieces, at the peaks of both."""
+    """Return the peak memory of weights and of gradients that a rank holds in addition to its own pieces, in bytes."""
     return float(done.peaks()[0, STATES[:2]].sum()) - 8 * len(done.parameters) / ranks
 
 
@@ -121,11 +123,11 @@ METHODS = {
     look=Look("tokens", ("step",), "method", log="xy", title="time of a step, relative to computing alone"),
 )
 def half_as_much_again(run):
-    """Four ranks, each with a link of its own of 1 GB/s and a processor of 200 GFLOP/s. `step` is the time of a step of
-    the transformer, as a multiple of the time for which a rank computes in it.
+    """The time of a step of the transformer on four ranks. Each has a link of its own of 1 GB/s and a processor of 200
+    GFLOP/s.
 
-    `replicated` sums each layer's gradient while the layers before it compute (`overlap`). Sharded ranks gather each
-    layer twice.
+    `step` is the time of a step as a multiple of the time for which a rank computes in it. `replicated` sums each
+    layer's gradient while the layers before it compute (`overlap`). Sharded ranks gather each layer twice.
     """
     for batch in (1, 4, 8, 32):
         for method, settings in METHODS.items():
@@ -164,11 +166,11 @@ def half_as_much_again(run):
     look=Look("prefetch", ("step",), "tokens", theory=("formula",), title="time of a step, relative to no prefetching"),
 )
 def how_far_ahead(run):
-    """The same transformer on four ranks, with 1 GB/s each. `prefetch` is the number of layers that may be on their way
-    while one computes; there are eight.
+    """The same transformer on four ranks with 1 GB/s each. `prefetch` is the number of layers, out of eight, that may
+    be on their way while one computes.
 
-    `kB` is the most that a rank holds of weights. The formula uses the sizes of layers, and the times of their passes
-    in the run without prefetching.
+    `kB` is the most memory that a rank uses for weights. The formula uses the sizes of layers, and the times of their
+    passes in the run without prefetching.
     """
     for tokens in AHEAD_TOKENS:
         late = sharded_step(run, prefetch=0, workers=4, batch=tokens // CONTEXT)
@@ -189,7 +191,7 @@ AHEAD_TOKENS = 128, 256, 1024
 
 
 def layer_costs(done, ranks):
-    """Return the costs of a step of the text model, with the pass times that rank 0 has in this run."""
+    """Return the costs of a step of the text model. The times of passes are those of rank 0 in this run."""
     spans, sizes = done.trace.spans, layer_sizes(MACHINE["width"])
     names = np.array(done.trace.labels)[spans["label"]]
     spent = {
@@ -228,12 +230,12 @@ def layer_sizes(width, kinds=69):
     look=Look("tokens", ("shown",), "width", log="x", title="percent of the gather time that is exposed"),
 )
 def tokens_that_hide(run):
-    """Four ranks gather one layer ahead. `shown` is the exposed gather time, as a percentage of the time of all
-    gathers.
+    """How much of the gathers stays exposed if four ranks gather one layer ahead. `shown` is the exposed gather time,
+    as a percentage of the time of all gathers.
 
-    Twice the width is about four times as many weights. With the formula's 300 tokens, a layer's gather takes as
-    long as its forward pass. With more tokens, what is still exposed is the first gather of each pass, and that of a
-    layer that is larger than the one before.
+    Twice the width is about four times as many weights. With the formula's 300 tokens, a layer's gather takes as long
+    as its forward pass. With more tokens, what is still exposed is the first gather of each pass, and that of a layer
+    that is larger than the one before.
     """
     for width in (32, 64, 128):
         sizes = layer_sizes(width)
@@ -264,10 +266,10 @@ def tokens_that_hide(run):
     look=Look("ranks", ("speed-up",), "method", theory=("ranks",), log="xy", title="times as fast as one rank"),
 )
 def same_batch(run):
-    """2,048 tokens per step, divided among the ranks; each rank has its own link of 1 GB/s.
+    """The 2,048 tokens of a step are divided among the ranks. Each rank has a link of its own of 1 GB/s.
 
     Fully sharded ranks gather one layer ahead. Replicas hide their sums behind the backward pass. ZeRO-1 hides nothing.
-    `kB`: weights, gradients and moments of a rank.
+    `kB` is the memory of a rank for weights, gradients and moments.
     """
     methods = {
         "replicated": {"algorithm": "overlap"},
@@ -321,8 +323,8 @@ SHARDS = {
     look=Look("GB/s", ("ms",), "shards", log="xy", title="milliseconds of a step"),
 )
 def hybrid_or_zero1(run):
-    """Two nodes of four ranks with 256 tokens each; 8 GB/s within a node. `GB/s` is the bandwidth of the link between
-    the two.
+    """Two nodes of four ranks with 256 tokens each, and 8 GB/s within a node. `GB/s` is the bandwidth of the link
+    between the two nodes.
 
     Sharded layers are gathered one layer ahead. Replicas sum node by node, and hide their sums behind the backward
     pass. ZeRO-1's reduce-scatter and all-gather go around a ring of all eight.
@@ -366,11 +368,12 @@ KEEP = {"an eighth": 1, "a quarter": 2, "a half": 4, "all": 8}  # of a layer, fr
     look=Look("keep", ("ms",), "cluster", kind="bar", title="milliseconds of a step"),
 )
 def kept_for_backward(run):
-    """Eight ranks with 256 tokens each share one copy, and gather one layer ahead. In the forward pass a rank keeps a
-    part of each gathered layer. In the backward pass it gathers the rest from the nearest ranks that have it.
+    """Eight ranks with 256 tokens each share one copy of the model, and gather one layer ahead. In the forward pass a
+    rank keeps a part of each gathered layer. In the backward pass it gathers the rest from the nearest ranks that have
+    it.
 
-    An eighth is a rank's own piece: nothing more is kept. Two nodes of four have 8 GB/s within and 0.5 GB/s between
-    them; eight equal links have 1 GB/s each. `kB`: weights, gradients and moments.
+    An eighth is a rank's own piece: nothing more is kept. Two nodes of four ranks have 8 GB/s within them and 0.5 GB/s
+    between them. Eight equal links have 1 GB/s each. `kB` is the memory for weights, gradients and moments.
     """
     for cluster, links in CLUSTERS.items():
         for keep, groups in KEEP.items():
@@ -413,7 +416,9 @@ CLUSTERS = {
     look=Look("GPUs", ("tokens/s",), "shards", log="x", title="tokens per second on each GPU"),
 )
 def eight_billion(run):
-    """Llama 3 8B on H100s, eight to a node, by the planner's formulas: 512 sequences of 8,192 tokens in a step."""
+    """Training of Llama 3 8B on H100s, eight to a node, by the planner's formulas. A step has 512 sequences of 8,192
+    tokens.
+    """
     for gpus in (8, 16, 32, 64, 128, 256, 512):
         for shards, (shard, groups) in {
             "one copy": (FULL, 1), "a copy per node": (FULL, gpus // 8), "ZeRO-1": (OPTIMIZER, 1)

@@ -1,4 +1,4 @@
-"""Assignments of the lab on full sharding."""
+"""The assignments of the lab on full sharding."""
 
 from lessons.figure import ratio
 from lessons.instructor.assignment import Assignment

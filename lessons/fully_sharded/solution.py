@@ -1,4 +1,4 @@
-"""A perfect solution to the exercise on full sharding: layers are gathered ahead, in both passes."""
+"""A perfect solution to the exercise on full sharding. Layers are gathered ahead in both passes."""
 
 import numpy as np
 

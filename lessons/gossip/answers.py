@@ -1,4 +1,4 @@
-"""Answers to the quiz on gossip: closed forms and products of mixing matrices, and the chapter's own runs."""
+"""Answers to the quiz on gossip, from closed forms, products of mixing matrices, and the chapter's own runs."""
 
 from math import log
 
@@ -11,8 +11,8 @@ from lessons.gossip.experiments import PEERS, agreement, gradients, less, pairs,
 
 
 def latency(run, workers: int) -> float:
-    """Return how many message latencies a step of the ring all-reduce contains, as a multiple of those in a step of
-    D-PSGD.
+    """Return the number of message latencies in a step of the ring all-reduce, as a multiple of their number in a step
+    of D-PSGD.
     """
     small = {"workers": workers, "steps": 3, "batch": 16, "learning_rate": 0.2, "evaluations": 1}
     grown = {}
@@ -23,20 +23,23 @@ def latency(run, workers: int) -> float:
 
 
 def tenth(run, workers: int) -> float:
-    """Return after how many steps the slowest mode of disagreement on a ring has shrunk to a tenth."""
+    """Return the number of steps after which the slowest mode of disagreement on a ring has shrunk to a tenth."""
     return log(0.1) / log(1 - spectral_gap(mixing(ring(workers))))
 
 
 def apart(run, graph: str) -> str:
-    """Return whether workers on a graph stay "nearer" to their mean than on a ring, "farther" from it, or "alike"."""
+    """Compare the distance of workers from their mean on a graph with the distance on a ring.
+
+    Return "nearer", "farther" or "alike".
+    """
     distance = {name: agreement.apart(run, name)[1] for name in ("ring", graph.split()[0])}
     ratio = distance[graph.split()[0]] / distance["ring"]
     return "nearer" if ratio < 0.8 else "alike" if ratio < 1.25 else "farther"
 
 
 def heard(run, workers: int) -> float:
-    """Return after how many steps of gossip every worker has received something from every other, directly or through
-    others.
+    """Return the number of steps of gossip after which every worker has received something from every other, directly
+    or through others.
     """
     known, step = np.eye(workers, dtype=bool), 0
     while not known.all():
@@ -46,8 +49,9 @@ def heard(run, workers: int) -> float:
 
 
 def raw(run, graph: str) -> str:
-    """Return how the distance between neighbours develops if they exchange gradients and never average: there is
-    "none", it "grows", or it stays "bounded".
+    """Return how the distance between neighbours develops if they exchange gradients and never average their models.
+
+    The answer is "none" if there is no distance, "grows" or "bounded".
     """
     names = {"a ring": "ring", "a 4 x 4 torus": "torus", "the complete graph": "complete"}
     weights = "one" if graph in names else "lazy"
@@ -59,8 +63,9 @@ def raw(run, graph: str) -> str:
 
 
 def slow(run, times: int, method: str) -> float:
-    """Return how many mini-batches a worker computes on average, if one of eight workers is slow, in the time that
-    D-PSGD takes for 100 if none is.
+    """Return the mean number of mini-batches that a worker computes if one of the eight workers is slow.
+
+    They are counted at the time at which D-PSGD has finished 100 steps without a slow worker.
     """
     end = run(algorithm="dpsgd", steps=100, evaluations=1, **waiting.ON_A_RING).summary["seconds"]
     if method.startswith("D"):
@@ -71,7 +76,10 @@ def slow(run, times: int, method: str) -> float:
 
 
 def lost(run, method: str) -> str:
-    """Return what happens to the other workers when one is lost: they "stop", go "on", or end with a "worse" loss."""
+    """Return what happens to the other workers when one is lost.
+
+    The answer is "stop", "on" if they continue, or "worse" if they continue but end at a higher loss.
+    """
     whole, left = waiting.run_with_loss(run, PEERS[method.split()[0]])
     if left.status == "failed":
         return "stop"
@@ -79,8 +87,9 @@ def lost(run, method: str) -> str:
 
 
 def differences(run, what: str) -> str:
-    """Return whether workers "agree", "stop" at a distance or drift "apart" if they only gossip, with a tenth of the
-    numbers per message.
+    """Return what becomes of workers that only gossip, with a tenth of the numbers in each message.
+
+    The answer is "agree", "stop" if a distance remains, or "apart" if they drift apart.
     """
     sent = less.DIFFERENCE if what.startswith("the difference") else less.LARGEST
     distance = less.gossip(run, sent, 0.3 if "three tenths" in what else 1.0)
@@ -89,8 +98,9 @@ def differences(run, what: str) -> str:
 
 
 def in_pairs(run, late: str) -> str:
-    """Return how the training time with outer steps in pairs compares with that of sums over all workers: "same",
-    "less" or "half".
+    """Compare the training time with outer steps in pairs to the time with sums over all workers.
+
+    Return "same", "less" or "half".
     """
     in_twos, in_sum = (pairs.step_time(run, method, OUTER[late], collective="ring") for method in ("noloco", "diloco"))
     return "same" if in_twos > 0.95 * in_sum else "less" if in_twos > 0.5 * in_sum else "half"

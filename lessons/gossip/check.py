@@ -1,4 +1,4 @@
-"""Judge the worker of this chapter's exercise by the x and p implied by its messages.
+"""Judge the worker of this chapter's exercise by the x and p that its messages imply.
 
 Every rank is its own process, between a probe of its messages and one of its task. The probes keep account of x and p;
 what the rank reports is compared with that account, and the account is what is judged.
@@ -71,7 +71,7 @@ def check(solution, seed):
 
 
 def _run(ranks, account, beside=None, **values):
-    """Run the experiment with `ranks[r]` as rank r, observed by `account`, and return the Run."""
+    """Run the experiment with `ranks[r]` as rank r, and return the Run. `account` observes all ranks."""
     plays = [one.role("worker") for one in ranks]
 
     def worker(comm, task, s):
@@ -82,7 +82,7 @@ def _run(ranks, account, beside=None, **values):
 
 
 class Account:
-    """An account of what all workers hold, according to their messages. With `dice`, workers start from different
+    """An account of what all workers hold, derived from their messages. With `dice`, workers start from different
     points and gradients are 0.
     """
 
@@ -96,7 +96,7 @@ class Account:
         self.flying = [0.0] * workers  # weight in flight to each
 
     def missing(self) -> str:
-        """Return a message about the first rank that does not do what a step requires; "" if all do."""
+        """Return a message about the first rank that does not do what a step requires, or "" if all do."""
         for rank in range(self.workers):
             if not self.steps[rank]:
                 return f"rank {rank} has taken no step"
@@ -110,12 +110,13 @@ class Account:
         return ""
 
     def least(self, ranks) -> int:
-        """Return the smallest number of steps that any of these ranks has taken."""
+        """Return the number of steps of the slowest of these ranks, i.e. the smallest number."""
         return min(self.steps[rank] for rank in ranks)
 
     def apart(self) -> float:
-        """Return the distance of the farthest worker from the mean of all starts, divided by the root mean square
-        distance of the starts from it.
+        """Return how far the farthest worker is from the mean of all starts.
+
+        The distance is divided by the root mean square distance of the starts from their mean.
         """
         starts = np.array([self.held[rank].began for rank in range(self.workers)])
         ends = np.array([self.held[rank].model for rank in range(self.workers)])
@@ -123,14 +124,14 @@ class Account:
         return float(np.sqrt(np.square(ends - mean).sum(1).max() / np.square(starts - mean).sum(1).mean()))
 
     def weight(self, lost: int) -> float:
-        """Return the sum of the weights of all ranks except the lost one, including the weights on their way to these
+        """Return the total weight of all ranks except the lost one. It includes the weight that is on its way to these
         ranks.
         """
         return sum(held.p + self.flying[rank] for rank, held in self.held.items() if rank != lost)
 
 
 class Holding:
-    """What one worker holds: (x, p), computed from its messages and gradients. It observes the worker's calls."""
+    """What one worker holds, (x, p), computed from its messages and gradients. It observes the worker's calls."""
 
     def __init__(self, comm, task, rate: float, account: Account):
         self._comm, self._task, self._rate, self._account = comm, task, rate, account
@@ -147,14 +148,14 @@ class Holding:
         return self.x / self.p
 
     def comm(self):
-        """Return the observed comm for the worker."""
+        """Return a comm for the worker that observes its calls."""
         c = self._comm
         return Restricted(
             "comm", rank=c.rank, size=c.size, poll=self._poll, send=self._send, recv=self._recv, recv_any=self._recv_any
         )
 
     def task(self):
-        """Return the observed task for the worker."""
+        """Return a task for the worker that observes its calls."""
         parts = {"start": self._start, "steps": self._steps, "gradient": self._gradient, "report": self._report}
         return Restricted("task", per_epoch=self._task.per_epoch, **parts)
 
@@ -210,11 +211,10 @@ class Holding:
         self._comm.send((x, p), dst, tag)
 
     def _poll(self, tag=0):
-        """Return the ranks that `poll` lists, without lost ones. A rank that is listed without having a message counts
-        as lost from then on.
+        """Return the ranks that `poll` lists, without lost ones.
 
-        A cluster's `recv_any` reports a loss once no message is in flight, but some are always on their way to a slow
-        worker.
+        A rank that is listed although it has sent no message counts as lost from then on. A cluster's `recv_any`
+        reports a loss once no message is in flight, but some are always on their way to a slow worker.
         """
         listed = [rank for rank in self._comm.poll(tag) if rank not in self._lost]
         for rank in {*listed}:
@@ -244,7 +244,7 @@ class Holding:
         return message
 
     def _read(self, message):
-        """Return the (x, p) of a message. Raise SolutionError if it is invalid."""
+        """Return the content of a message, (x, p). Raise SolutionError if the message is invalid."""
         if isinstance(message, tuple) and len(message) == 2 and np.shape(message[0]) == self.x.shape:
             x, p = message
             if np.size(p) == 1 and isinstance(p, int | float | np.ndarray):

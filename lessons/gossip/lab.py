@@ -1,4 +1,4 @@
-"""Assignments of the lab on gossip."""
+"""The assignments of the lab on gossip."""
 
 from lessons.figure import column, ratio, value
 from lessons.instructor.assignment import Assignment

@@ -1,4 +1,4 @@
-"""A perfect solution to the exercise on gossip: push-sum with changing partners, without waiting."""
+"""A perfect solution to the exercise on gossip: push-sum with changing partners, in which nobody waits."""
 
 
 def worker(comm, task, s):

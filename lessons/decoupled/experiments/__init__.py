@@ -1,4 +1,5 @@
-"""Decoupled learning: modules that do not wait for their errors, what they learn from instead, and what that costs.
+"""Figures on decoupled learning: modules that do not wait for their errors, what they learn from instead, and what that
+costs.
 
 Each file of this folder holds the figures of one group of questions; what they share is here.
 """
@@ -27,13 +28,14 @@ LAST = 30  # steps over which a loss is averaged
 
 
 def final_loss(done) -> float:
-    """Return the mean loss of the last mini-batches, infinite if training diverged."""
+    """Return the mean loss of the last mini-batches, or infinity if training diverged."""
     loss = done.losses["loss"][-LAST:].mean()
     return float(loss) if np.isfinite(loss) else inf
 
 
 def at_best(run, rates, **values):
-    """Return (rate, run) for one of `rates` that ends at a lower loss than the next smaller and the next larger one.
+    """Return (rate, run) for a learning rate that ends at a lower loss than the next smaller and the next larger one in
+    `rates`.
 
     The search begins in the middle and follows the lower loss, so it seldom tries all of them.
     """

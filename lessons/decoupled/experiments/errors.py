@@ -36,8 +36,9 @@ TWO_HIDDEN = {"model": "mlp", "hidden": "64,64", "activation": "tanh"}
     look=Look("rate", ("loss",), "modules", log="xy", title="training loss after 200 steps"),
 )
 def old_errors(run):
-    """Digits, a residual model of eight layers, 32 images in a mini-batch, DDG. The first of K modules learns from
-    errors that are K - 1 updates old; one module is SGD."""
+    """DDG trains a residual model of eight layers on digits, with 32 images in a mini-batch. The first of K modules
+    learns from errors that are K - 1 updates old. One module is SGD.
+    """
     rows = []
     for modules, rates in TRIED.items():
         for rate in rates:
@@ -51,7 +52,7 @@ def old_errors(run):
 
 
 def _best(rows, modules):
-    """Return the row with the lowest loss for that many modules."""
+    """Return the row with the lowest loss for this number of modules."""
     return min((row for row in rows if row["modules"] == modules), key=lambda row: row["loss"])
 
 
@@ -72,17 +73,22 @@ def _best(rows, modules):
     look=Look("steps", ("degrees",), "feedback", title="angle between step and gradient, degrees"),
 )
 def alignment(run):
-    """Digits, an MLP with two hidden layers of 64 neurons (tanh), 32 images, rate 0.1: the angle between a step of the
-    hidden layers and the gradient of back-propagation for the same images, the mean of three steps."""
+    """The angle between a step of the hidden layers and the gradient of back-propagation for the same images. It is the
+    mean of three steps.
+
+    An MLP with two hidden layers of 64 neurons (tanh) is trained on digits, with 32 images in a mini-batch and a
+    learning rate of 0.1.
+    """
     for feedback, direct in (("DFA", True), ("FA", False)):
         for steps in (0, 10, 30, 100, 300):
             yield {"feedback": feedback, "steps": steps, "degrees": angle(run, steps, direct)}
 
 
 def angle(run, steps, direct, hidden=True):
-    """Return the angle between a step and the gradient after this many steps, averaged over three steps, in degrees.
+    """Return the angle between a step and the gradient after `steps` steps, in degrees. It is averaged over three
+    steps.
 
-    Only the weights of the two hidden layers count or, if not `hidden`, those of the last layer.
+    Only the weights of the two hidden layers count or, unless `hidden`, those of the last layer.
     """
     digits = workloads.find("digits")
     workload = digits.build(digits.Settings(**TWO_HIDDEN), np.dtype("float64"))

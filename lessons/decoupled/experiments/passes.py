@@ -1,4 +1,4 @@
-"""How long a step takes, and what a module keeps meanwhile."""
+"""How long a step takes, and what a module has to keep meanwhile."""
 
 import numpy as np
 
@@ -8,8 +8,9 @@ from tracing import HELD
 
 
 def _seconds(done, steps):
-    """Return the seconds of a step once the pipeline is full, and {kind of pass: its mean seconds per step on each
-    rank, (ranks,)}.
+    """Return the time of a step once the pipeline is full, and the times of its passes, in s.
+
+    The latter are {kind of pass: its mean time per step on each rank, (ranks,)}.
     """
     spans, labels = done.trace.spans, np.array(done.trace.labels)
     kinds = np.array([label.rstrip("0123456789") for label in labels])[spans["label"]]
@@ -25,7 +26,7 @@ def _seconds(done, steps):
 
 
 def _theory(method, p):
-    """Return the seconds of a step of `method`, given the seconds of each module's passes, `p`."""
+    """Return the time of a step of `method`, in s. `p` has the times of each module's passes."""
     f, g = p["F"], p["B"]
     whole, beside = f.sum(), p["guess"] + p["lesson"] + p["classify"]
     mine = p["guess"] + g
@@ -67,7 +68,8 @@ def _theory(method, p):
     look=Look("modules", ("step",), "method", theory=("theory",), log="xy", title="milliseconds of a step"),
 )
 def a_step(run):
-    """Digits, a residual model of 16 layers, 256 images in a mini-batch; messages take no time.
+    """The time of a step of a residual model of 16 layers on digits, with 256 images in a mini-batch. Messages take no
+    time.
 
     `theory` adds up the passes. F and B are a forward and a backward pass through all modules; f, g, r and m are the
     forward pass, the backward pass, the replay and the auxiliary network of the slowest module. A step takes F + B with
@@ -112,7 +114,7 @@ def a_step(run):
     look=Look("modules", ("activations", "parameters"), "method", log="xy", title="kilobytes, all ranks"),
 )
 def kept(run):
-    """Peak memory, summed over all ranks; a residual model of 32 layers, 32 images in a mini-batch.
+    """Peak memory of a residual model of 32 layers, summed over all ranks, with 32 images in a mini-batch.
 
     Module k of K, counted from 0, has K - k mini-batches in flight, so DDG keeps (K + 1) / 2 times what the others
     keep.

@@ -1,4 +1,4 @@
-"""Which method has learned most after the same number of steps, and how long the steps take."""
+"""Which method has learned most after the same number of steps, and how long these steps take."""
 
 import numpy as np
 
@@ -60,9 +60,11 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
     look=Look("ms", ("loss",), "method", log="y", title="loss on held-out images"),
 )
 def the_race(run):
-    """Digits, a residual model of eight layers on four ranks, 100 steps of 128 images; messages take no time. Each
-    method runs at the rate with the lowest training loss; the pipeline is GPipe with four micro-batches. frozen is the
-    control: the last module is trained as usual, and the other three keep their initial weights.
+    """Each method trains a residual model of eight layers on digits, on four ranks, for 100 steps of 128 images.
+    Messages take no time.
+
+    It runs at its learning rate with the lowest training loss. The pipeline is GPipe with four micro-batches. `frozen`
+    is the control: the last module is trained as usual, and the other three keep their initial weights.
     """
     found = {}
     for method, (values, rates) in RACE.items():
@@ -79,7 +81,7 @@ def _end(rows, method):
 
 
 def _took(rows, method):
-    """Return how long all steps of a method took, in ms."""
+    """Return the time that all steps of a method took, in ms."""
     return [row["ms"] for row in rows if row["method"] == method][-1]
 
 
@@ -119,9 +121,11 @@ RATES = {  # of the lower three modules and of the last, to try
     look=Look("method", ("loss",), kind="bar", title="training loss of the last 30 steps"),
 )
 def a_rate_of_its_own(run):
-    """The digits of the race, 100 steps of 128 images in four modules. `rate` (of the lower three modules) and `last`
-    (of the last one) are the pair with the lowest loss of all pairs tried. Weights are computed on one machine, where
-    each module learns from errors that are as old as DDG's. true errors: those of back-propagation.
+    """Training on the digits of the race for 100 steps of 128 images, in four modules. `rate` is the learning rate of
+    the lower three modules, and `last` that of the last one.
+
+    The two are the pair with the lowest loss of all pairs tried. Weights are computed on one machine, where each module
+    learns from errors that are as old as DDG's. True errors are those of back-propagation.
     """
     workload = workloads.find("digits").build(digits.Settings(**EIGHT), np.dtype("float32"))
     for method, tried in RATES.items():
@@ -132,8 +136,9 @@ def a_rate_of_its_own(run):
 
 
 def _loss(workload, rates, seed, hops):
-    """Return the mean loss of the last steps; infinite if training diverged. Errors are true if `hops` is 0, and old if
-    it is 1.
+    """Return the mean loss of the last steps, or infinity if training diverged.
+
+    Errors are true if `hops` is 0, and old if it is 1.
     """
     each = [rates[0]] * 3 + [rates[1]]
     with np.errstate(all="ignore"):
@@ -181,9 +186,12 @@ ON_SPIRALS = {
     look=Look("method", ("accuracy",), kind="bar", title="held-out accuracy"),
 )
 def spirals(run):
-    """Three spirals, a residual model of four layers of 64 neurons, one layer in each of four modules, 400 steps of 128
-    points; each method at the rate, of those tried, with the lowest training loss. The last module is linear, so it
-    depends on the features that the other modules compute. Accuracy is the median of the last five of 20 evaluations.
+    """A residual model of four layers of 64 neurons, with one layer in each of four modules, learns to tell three
+    spirals apart in 400 steps of 128 points.
+
+    Each method runs at the learning rate, of those tried, with the lowest training loss. The last module is linear, so
+    it depends on the features that the other modules compute. Accuracy is the median of the last five of 20
+    evaluations.
     """
     for method, (values, rates) in ON_SPIRALS.items():
         rate, done = at_best(run, rates, **SPIRALS, **values)
@@ -195,6 +203,6 @@ def _right(rows, method):
 
 
 def _won(rows, method):
-    """Return the share of the gap in accuracy between frozen and back-propagation that a method closes."""
+    """Return how much of the gap in accuracy between `frozen` and back-propagation a method closes, as a fraction."""
     frozen = _right(rows, "frozen")
     return (_right(rows, method) - frozen) / (_right(rows, "back-propagation") - frozen)

@@ -1,4 +1,4 @@
-"""How accurate models become with more modules, and with convolutions as layers."""
+"""How accurate a model becomes if it is cut into more modules, or has convolutions as layers."""
 
 from lessons.decoupled.experiments import WIDE, at_best, lately
 from lessons.figure import Look, figure, value
@@ -52,9 +52,11 @@ STACKED = {
     look=Look("modules", ("accuracy",), "learning", theory=("back-propagation", "pixels"), log="x"),
 )
 def stacked_guesses(run):
-    """Digits, a residual model of eight layers, 80 steps of 128 images: held-out accuracy, each at whichever of the
-    rates tried, a factor of two apart, gave the lowest training loss. frozen is the control: all modules but the last
-    one keep their initial weights. pixels: a single linear layer."""
+    """Held-out accuracy of a residual model of eight layers on digits, after 80 steps of 128 images.
+
+    Each way of learning runs at the learning rate with the lowest training loss, of several a factor of two apart.
+    `frozen` is the control: all modules but the last one keep their initial weights. `pixels` is a single linear layer.
+    """
     whole, _ = best_of_rates(run, {"algorithm": "layer_wise"}, (0.1, 0.2, 0.4), 1)
     linear = WIDE | {"model": "mlp", "hidden": ""}
     _, pixels = at_best(run, (1.6, 3.2, 6.4, 12.8), algorithm="sgd", workers=1, steps=80, evaluations=1, **linear)
@@ -66,7 +68,7 @@ def stacked_guesses(run):
 
 
 def best_of_rates(run, method, rates, modules) -> tuple[float, float]:
-    """Return (held-out accuracy, rate) for that many modules at the best of these rates."""
+    """Return (held-out accuracy, learning rate) for this number of modules at the best of these rates."""
     if method is FROZEN:
         method = method | {"frozen": modules - 1}
     rate, done = at_best(run, rates, workers=modules, steps=80, evaluations=1, **WIDE, **method)
@@ -105,9 +107,12 @@ ON_IMAGES = {
     look=Look("method", ("accuracy",), kind="bar", title="held-out accuracy"),
 )
 def convolutions(run):
-    """Digits, a CNN of two convolutions and two dense layers in two modules, 200 steps of 64 images; each method at
-    whichever tried rate gave the lowest training loss. Accuracy and held-out loss are the median of the last five of 20
-    evaluations: a single step can spoil a good model for a while. frozen: the convolutions are not trained."""
+    """A CNN of two convolutions and two dense layers, in two modules, learns digits in 200 steps of 64 images.
+
+    Each method runs at the learning rate, of those tried, with the lowest training loss. Accuracy and held-out loss are
+    the median of the last five of 20 evaluations: a single step can spoil a good model for a while. With `frozen`, the
+    convolutions are not trained.
+    """
     for method, (values, rates) in ON_IMAGES.items():
         rate, done = at_best(run, rates, **CNN, **values)
         yield {"method": method, "accuracy": lately(done, "accuracy"), "loss": lately(done, "loss"), "rate": rate}

@@ -1,4 +1,5 @@
-"""Gossip: workers that communicate with neighbours only, how soon they agree, and what happens without averaging.
+"""Figures on gossip: workers that communicate with neighbours only, how soon they agree, and what happens without
+averaging.
 
 Each file of this folder holds the figures of one group of questions. The settings that they share are here.
 """

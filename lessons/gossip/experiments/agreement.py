@@ -31,8 +31,8 @@ from lessons.gossip.experiments import BOWL
     look=Look("graph", ("apart",), kind="bar", theory=("theory",), title="mean squared distance from the mean"),
 )
 def disagreement(run):
-    """D-PSGD with 16 workers on a round bowl where only noise drives them apart; `apart` is their mean squared distance
-    from their mean.
+    """D-PSGD with 16 workers on a round bowl, where only noise drives them apart. `apart` is the mean squared distance
+    of the workers from their mean.
 
     The gap is 1 - |second eigenvalue| of the mixing matrix: how fast the slowest mode of disagreement decays. Noise
     feeds all modes equally, and the distance is a sum over all of them: a ring has few slow modes, a star 14 of 15. The
@@ -55,8 +55,9 @@ def disagreement(run):
 
 
 def apart(run, graph, workers=16, rate=0.05, dimension=50):
-    """Return (Run of D-PSGD on a round bowl, mean squared distance of its workers from their mean once that has
-    settled).
+    """Return the Run of D-PSGD on a round bowl, and the mean squared distance of its workers from their mean.
+
+    The distance is taken once it has settled.
     """
     steps = 240
     done = run(
@@ -109,12 +110,12 @@ SEATS = {"two halves": (*range(0, 16, 2), *range(1, 16, 2)), "in turn": tuple(ra
     look=Look("graph", ("settled",), "seats", kind="bar", theory=("optimum",), title="where the mean settles"),
 )
 def unlike_neighbours(run):
-    """D-PSGD with 16 workers at rate 0.1, without noise: eight in a bowl around -1, and eight in one around +1 that is
-    five times as flat. The optimum of all is -2/3.
+    """D-PSGD with 16 workers at learning rate 0.1, without noise. Eight workers are in a bowl around -1, and eight in
+    one around +1 that is five times as flat. The optimum of all is -2/3.
 
-    `seats`: whether each kind fills one half of the ranks, or the kinds alternate. `formula`: the mean of the fixed
-    point x of a step, W x - 0.1 h (x - c) = x; `a third of the rate` is the same with 0.1 / 3. `tracked`: the same run
-    with gradient tracking, whose steps follow a gossiped mean of all gradients.
+    `seats` says whether each kind fills one half of the ranks, or the kinds alternate. `formula` is the mean of the
+    fixed point x of a step, W x - 0.1 h (x - c) = x; `a third of the rate` is the same with 0.1 / 3. `tracked` is the
+    same run with gradient tracking, whose steps follow a gossiped mean of all gradients.
     """
     kind = np.arange(16) % 2
     h, centres = np.array([1, 0.2])[kind], np.array([-1, 1])[kind]
@@ -139,12 +140,14 @@ def unlike_neighbours(run):
 
 
 def off(rows, **where):
-    """Return how far above the optimum the mean settles."""
+    """Return how far above the optimum the mean of the workers settles."""
     return value(rows, "settled", **where) - rows[0]["optimum"]
 
 
 def _mixings(way, workers):
-    """Yield the mixing matrix, (workers, workers), of each step of GossipGraD or, if `way` is "ring", of the ring."""
+    """Yield the mixing matrix of each step, (workers, workers). It is GossipGraD's or, if `way` is "ring", the
+    ring's.
+    """
     step, s = 0, Gossip(rotate=False)
     while True:
         if way == "ring":
@@ -177,7 +180,7 @@ def _mixings(way, workers):
     look=Look("steps", ("heard of",), "way+workers", title="workers that every worker has heard from"),
 )
 def who_has_heard(run):
-    """The product of the mixing matrices of the first k steps, without training. Row i holds the weight of every
+    """The product of the mixing matrices of the first k steps, without any training. Row i holds the weight of every
     worker's initial model in worker i's model.
 
     `heard of`: the smallest number of positive weights in any row. `error`: the largest difference between a weight and

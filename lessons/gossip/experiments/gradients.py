@@ -27,7 +27,8 @@ from lessons.gossip.experiments import BOWL
     look=Look("steps", ("apart",), "exchange", log="xy", title="mean squared distance from the mean"),
 )
 def models_or_gradients(run):
-    """GossipGraD on digits, 8 workers with batches of 8; `apart` is the mean squared distance from the mean.
+    """GossipGraD on digits, with 8 workers and batches of 8. `apart` is the mean squared distance of the workers from
+    their mean.
 
     A gradient reaches one partner and is then forgotten: where the loss is flat, nothing pulls the replicas together
     again. Their mean is still a good model as long as they are close enough for the loss between them to be a bowl.
@@ -54,7 +55,7 @@ def models_or_gradients(run):
 
 
 def _worst(graph, workers):
-    """Return the smallest eigenvalue of I + A, where A is the adjacency matrix of the graph."""
+    """Return the smallest eigenvalue of I + A, where A is the graph's adjacency matrix."""
     joined = np.eye(workers)
     for rank, others in enumerate(neighbours(graph, workers)):
         joined[rank, others] = 1
@@ -90,11 +91,12 @@ def _worst(graph, workers):
     ),
 )
 def never_averaged(run):
-    """A round bowl of curvature 1, plain SGD at rate 0.05, each worker with points of its own; no restarts.
+    """Plain SGD on a round bowl of curvature 1, at a learning rate of 0.05. Each worker has points of its own, and
+    there are no restarts.
 
     Disagreement along an eigenvector of I + A, with eigenvalue e, is multiplied by 1 - 0.05 e in every step. On an even
     ring, neighbours displaced in opposite directions have e = -1: two gradients push each worker further out, and only
-    its own pulls it back. `apart` is the mean squared distance from the mean.
+    its own pulls it back. `apart` is the mean squared distance of the workers from their mean.
     """
     rate, tail = 0.05, 80
     for graph, workers in (("complete", 16), ("ring", 9), ("ring", 16), ("torus", 25), ("torus", 16)):
@@ -113,8 +115,9 @@ def never_averaged(run):
 
 
 def raw(run, graph, workers, rate=0.05, weights="one"):
-    """Return the evaluations of a run of 240 steps on a round bowl in which neighbours exchange gradients and never
-    average.
+    """Return the evaluations of a run of 240 steps on a round bowl.
+
+    Neighbours exchange gradients and never average their models.
     """
     steps = 240
     return run(
@@ -160,7 +163,8 @@ def raw(run, graph, workers, rate=0.05, weights="one"):
     look=Look("steps", ("apart",), "cure", log="xy", title="mean squared distance from the mean"),
 )
 def kept_together(run):
-    """A 4 x 4 torus on a round bowl with noise, rate 0.05; restarts come every 10 steps.
+    """Workers on a 4 x 4 torus descend a round bowl with noise at a learning rate of 0.05. Restarts come every 10
+    steps.
 
     Values are means of the last 10 steps, since restarts make them a sawtooth. A worker's step and those of its
     neighbours add up to five steps; lazy weights scale them down to one, which descends more slowly and leaves less

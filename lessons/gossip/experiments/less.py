@@ -1,4 +1,4 @@
-"""Messages that neighbours can send instead of whole models."""
+"""Shorter messages that neighbours can send instead of whole models."""
 
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ WHOLE, LARGEST, DIFFERENCE = "whole models", "the largest tenth", "the largest t
 
 
 class Still:
-    """A task with the given start and zero gradients, so that its workers only gossip."""
+    """A task with the given start and zero gradients, so that workers gossip but do not learn."""
 
     def __init__(self, task, start):
         self._task, self._start = task, start
@@ -29,8 +29,9 @@ class Still:
 
 
 def send_the_largest(comm, task, s):
-    """Gossip like CHOCO, without gradients, but send neighbours the largest elements of the model itself; return the
-    model, (d,).
+    """Gossip like CHOCO, without gradients, and return the model, (d,).
+
+    Unlike CHOCO, send neighbours the largest elements of the model itself.
     """
     graph = neighbours(s.topology, comm.size, s.edges)
     share, others = mixing(graph)[comm.rank], graph[comm.rank]
@@ -48,7 +49,7 @@ def send_the_largest(comm, task, s):
 
 
 def gossip(run, sent, consensus, steps=100):
-    """Return a list of the mean squared distance of eight workers from their mean: at their random start, then after
+    """Return the mean squared distance of eight workers from their mean, first at their random start and then after
     each step.
     """
     starts = np.random.default_rng([run.seed, 8]).standard_normal((8, 50))
@@ -90,9 +91,9 @@ CONSENSUS = {WHOLE: (1.0,), LARGEST: (0.4, 0.7, 1.0), DIFFERENCE: (0.2, 0.3, 0.4
 def compressed_gossip(run):
     """Eight workers on a ring start from random vectors of 50 numbers and only gossip: there are no gradients.
 
-    Two of the three methods send five numbers per message, each with the best of three consensus steps. With the
-    model's largest numbers a consensus step of 1 works. With the largest differences, steps above 0.4 drive the workers
-    apart.
+    Two of the three methods send five numbers per message, each with the best of three consensus steps. If workers send
+    the largest numbers of the model, a consensus step of 1 works. If they send the largest differences, steps above 0.4
+    drive the workers apart.
     """
     for sent, tried in CONSENSUS.items():
         distances = [gossip(run, sent, consensus) for consensus in tried]
@@ -115,7 +116,9 @@ def compressed_gossip(run):
     look=Look("method", ("loss",), kind="bar", title="held-out loss"),
 )
 def fewer_bytes(run):
-    """Digits, eight workers on a ring, 150 steps. Each method uses the best of five rates, a factor of two apart."""
+    """Eight workers on a ring train on digits for 150 steps. Each method uses the best of five learning rates, a factor
+    of two apart.
+    """
     small = {"hidden": "32", "batch": 16, "steps": 150, "evaluations": 1} | EIGHT
     for method, values in {
         "D-PSGD": {"algorithm": "dpsgd"},

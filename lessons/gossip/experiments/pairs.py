@@ -1,4 +1,4 @@
-"""Many steps alone, then an exchange with one other worker instead of a sum over all workers."""
+"""Training in which workers take many steps alone, then exchange with one other worker instead of summing over all."""
 
 from lessons.figure import Look, figure, ratio, value
 
@@ -14,8 +14,9 @@ BOWL = {
 
 
 def step_time(run, method, late, **values):
-    """Return the time per step of eight workers that take an outer step every four steps, as a multiple of that of one
-    undisturbed worker.
+    """Return the time per step of eight workers, as a multiple of the time of one undisturbed worker.
+
+    The workers take an outer step after every four steps.
     """
     steps = {"algorithm": method, "workers": 8, "steps": 384, "period": 4, "update": "sgd"}
     done = run(**steps, **late, **values, **BOWL).summary["seconds"] / 384
@@ -60,8 +61,8 @@ def waiting_in_pairs(run):
     look=Look("pull", ("apart",), log="y", title="mean squared distance from the mean"),
 )
 def springs_in_pairs(run):
-    """NoLoCo on digits with Adam as the inner optimizer: eight workers, 16 exchanges with ten steps before each, and an
-    outer momentum of 0.5.
+    """NoLoCo on digits with Adam as the inner optimizer. Eight workers make 16 exchanges, with ten steps before each,
+    and use an outer momentum of 0.5.
 
     The distance is averaged over the last eight evaluations before the end.
     """

@@ -1,4 +1,4 @@
-"""What neighbours gain in time, and what a slow or a lost worker costs the others."""
+"""How much time neighbours save, and what a slow or lost worker costs the others."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from lessons.gossip.experiments import PEERS
     look=Look("workers", ("at 10 us", "at 1 ms"), "method", log="xy", title="milliseconds per step"),
 )
 def one_hop(run):
-    """Milliseconds per step on digits at two latencies; the bandwidth is that of 10 Gb Ethernet.
+    """The time of a step on digits at two latencies, in milliseconds. The bandwidth is that of 10 Gb Ethernet.
 
     `messages in a row`: the number of latencies that a step contains. The model is small, so latency matters. If a
     model is so large that bandwidth dominates, the all-reduce is just as fast, since the same number of bytes passes
@@ -88,8 +88,8 @@ def one_hop(run):
     look=Look("method", ("seconds",), "latency", kind="bar", log="y", title="seconds for 150 steps"),
 )
 def against_the_sum(run):
-    """Digits: 16 workers with batches of 8 take 150 steps at rate 0.3, on 1 Gb Ethernet and on the same network with a
-    latency of 1 ms.
+    """Sixteen workers train on digits with batches of 8 for 150 steps at learning rate 0.3, on 1 Gb Ethernet and on the
+    same network with a latency of 1 ms.
 
     The loss is that of the mean of all workers' models, which no worker holds until it is collected at the end.
     """
@@ -145,9 +145,11 @@ ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "lea
     look=Look("slowed", ("mini-batches",), "method", log="x", title="mean mini-batches per worker"),
 )
 def one_slow_worker(run):
-    """Digits on a ring of 8 at rate 0.1, where one worker takes `slowed` times as long for a gradient. The loss of the
-    mean and the mean mini-batches per worker are taken at the time that D-PSGD needs for 100 steps without a slow
-    worker. `held up` counts the other workers that have finished fewer than 70 mini-batches by then.
+    """Eight workers on a ring train on digits at learning rate 0.1. One of them takes `slowed` times as long for a
+    gradient.
+
+    The loss of the mean and the mean mini-batches per worker are taken at the time that D-PSGD needs for 100 steps
+    without a slow worker. `held up` counts the other workers that have finished fewer than 70 mini-batches by then.
 
     The network takes no time here. In D-PSGD a worker can be ahead of the slow one by one step per hop between them,
     four at most. In AD-PSGD every second worker asks and the others answer. In this book they answer between two steps;
@@ -182,7 +184,9 @@ def one_slow_worker(run):
 
 
 def count_batches(done, until):
-    """Return how many mini-batches each worker has finished by the time `until`, in s, (workers,)."""
+    """Return the number of mini-batches that each worker has finished at the time `until`, (workers,). The time is in
+    s.
+    """
     return np.bincount(done.losses["rank"][done.losses["seconds"] <= until], minlength=8)
 
 
@@ -218,7 +222,8 @@ GOES_ON = ("GossipGraD", "push-sum", "AD-PSGD")
     look=Look("method", ("mini-batches",), kind="bar", title="mini-batches of all workers, out of 800"),
 )
 def a_lost_worker(run):
-    """Digits, 8 workers with batches of 16, 100 steps. Worker 2 is lost for good after a third of the time.
+    """Eight workers train on digits for 100 steps with batches of 16. Worker 2 is lost for good after a third of the
+    time.
 
     Its images are lost as well, but the other seven eighths are enough here. Messages in flight to a lost worker are
     lost with it, both x and its weight, so push-sum's x / p stays right.
@@ -237,7 +242,9 @@ def a_lost_worker(run):
 
 
 def run_with_loss(run, method):
-    """Run a method on digits without a failure, then with worker 2 lost after a third of the time. Return both Runs."""
+    """Run a method on digits without a failure, and again with worker 2 lost after a third of the time. Return both
+    Runs.
+    """
     small = {"hidden": "32", "batch": 16, "workers": 8, "steps": 100, "learning_rate": 0.2, "evaluations": 100}
     whole = run(**small, **method)
     return whole, run(crash=f"2:{whole.summary['seconds'] / 3:.9f}", **small, **method)
