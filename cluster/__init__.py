@@ -1,4 +1,4 @@
-"""Where an algorithm runs: the Comm contract, and the clusters that implement it.
+"""Clusters, on which algorithms run, and Comm, the contract that every cluster implements.
 
     comm.py            the contract: send, recv, all_reduce, ...; shared_memory.py is its part for shared vectors
     collectives/       all-reduce, broadcast, ... built from send and recv

@@ -129,8 +129,8 @@ class Outcome:
     def updates(self) -> int:
         """Return the number of versions of the model that were reported.
 
-        In shared memory the ranks create versions one after the other, so their counts add up. Otherwise every rank
-        that reports does so for each version, of its own part or its own replica.
+        In shared memory the ranks create versions one after the other, so this is the sum of their counts. Otherwise
+        every rank that reports counts each version, of its own part or its own replica, so this is the largest count.
         """
         shared = sum(event_log.shared_updates for event_log in self.event_logs)
         return shared or max(event_log.updates for event_log in self.event_logs)

@@ -62,7 +62,7 @@ class SharedSteps(Protocol):
 
 @dataclass
 class WriteCounts:
-    """What happened to the additions of some steps, counted in coordinates."""
+    """Counts of coordinates that some steps wrote, and of conflicts with other ranks' steps."""
 
     written: int
     conflicts: int  # written by other ranks between this rank's read and write

@@ -83,7 +83,7 @@ class Codec:
         return codes
 
     def read(self, bits, scales, many, out, part):
-        """Set `out` to scale times the mean of `many` codes of -1, 0 or 1, given the codes' packed sums, `bits`."""
+        """Decode `bits`, the packed sums of `many` codes: write each scale times the mean code to `out`."""
         runs, edges = self.tensors.within(part, out)
         kernels.stochastic_dequantize(out, bits, scales[runs], edges, many, width(many))
 

@@ -1,4 +1,4 @@
-"""Gradient tracking also gossips gradients, so workers with different data reach the optimum at a constant rate.
+"""Gradient tracking also gossips gradients: workers with different data reach the optimum at a constant learning rate.
 
 Next to its model x_i each worker keeps y_i, an estimate of the mean gradient of all workers. It mixes y_i as it mixes
 models, adds the change of its own gradient, and takes its step along y_i:

@@ -112,7 +112,7 @@ def in_a_row(units, ranks):
 
 
 class Units(Replicated):
-    """The operators between two layers, if every rank has the outputs of only its own units there."""
+    """The operators between two layers for the case that every rank has the outputs of its own units only."""
 
     def f(self, h):
         return concatenate(self.comm.all_gather(h), axis=1)

@@ -94,7 +94,7 @@ def backward(blocks, w, saved, dy, g, between):
 
 
 class Replicated:
-    """The operators f and g of a block, if every rank has all rows between two blocks."""
+    """The operators f and g of a block for the case that every rank has all rows between two blocks."""
 
     def __init__(self, comm):
         self.comm = comm

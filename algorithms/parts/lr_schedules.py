@@ -69,7 +69,9 @@ def slow_start(epoch: float, length: float = 90) -> float:
 
 
 def sgd_share(epoch: float, centre: float = 10, period: float = 5) -> float:
-    """Return the share of SGD in Akiba's transition from RMSprop: 1/2 at `centre`, 1 from half a `period` later on.
+    """Return the share of SGD in Akiba et al.'s transition from RMSprop to SGD.
+
+    It is 1/2 at `centre`, and 1 from half a `period` after that.
 
         exp(2 (e - c) / p) / 2     until c
         1/2 + (e - c) / p          until c + p/2, with the same slope at c; the paper's notes have twice this slope,
@@ -96,7 +98,9 @@ def with_less_noise(
     factor: int = 5,
     largest: int | None = None,
 ) -> tuple[float, int, float]:
-    """Return (rate, batch, momentum) after `drops` milestones; each divides the noise scale by `factor` (Smith et al.).
+    """Return (learning rate, batch size, momentum) after `drops` milestones (Smith et al.).
+
+    Each milestone divides the noise scale by `factor`.
 
     Noise is proportional to rate / batch / (1 - momentum), so any of the three can reduce it:
 

@@ -37,9 +37,9 @@ class WorkQueue:
         return self.summed.union(*self.computed.values(), *self.pushed.values())
 
     def assign(self, worker: int) -> int | None:
-        """Assign a portion to a free worker and return it: a pending one, or one that another worker has not finished.
+        """Assign a portion to a free worker, and return the portion.
 
-        Return None if there is none.
+        It is pending or, with backups, one that another worker has not finished. If there is none, return None.
         """
         portion = self.pending.pop() if self.pending else None
         if portion is None and self.backups:

@@ -1,7 +1,7 @@
-"""ZB-1p and ZB-2p search for their schedule: they place F, I and W according to given times for each.
+"""ZB-1p and ZB-2p search for a good order of forward and split backward passes, given how long each of them takes.
 
-I is the gradient of a stage's inputs, which the stage before needs; W, that of its weights, may come any time before
-the update:
+F is the forward pass of a micro-batch. I is the gradient of a stage's inputs, which the stage before needs; W, that of
+its weights, may come any time before the update:
 
     w <- w - lr (g_0 + g_1 + ... + g_{M-1}) / M
 

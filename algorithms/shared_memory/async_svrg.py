@@ -1,4 +1,4 @@
-"""AsySVRG: lock-free threads with variance-reduced steps, so that a constant rate reaches the optimum.
+"""AsySVRG: lock-free threads with variance-reduced steps, so that a constant learning rate reaches the optimum.
 
 An epoch passes over the data three times. First the threads compute the gradient G of the whole objective at the
 anchor a, a share each; then, after a barrier, they take a step for each sample in two more passes:

@@ -1,4 +1,4 @@
-"""Batch growth increases the batch instead of decaying the rate: the same reduction of noise, with far fewer updates.
+"""Batch growth increases the batch size instead of decaying the learning rate: noise falls as much, in fewer updates.
 
 Noise is proportional to lr / (B (1 - mu)), and each milestone divides it by `factor`. A batch larger than one
 mini-batch of every worker is accumulated: over c mini-batches each worker adds up its gradients at the same w, and then
@@ -42,7 +42,7 @@ class Settings(Knobs):
     )
 
     def plan(self, step, per_epoch):
-        """Return (rate, number of mini-batches, momentum) of an update that begins at this step."""
+        """Return (learning rate, number of mini-batches, momentum) of an update that begins at this step."""
         given = {"rate": self.learning_rate, "batch": 1, "momentum": self.momentum}
         drops = milestones_passed(step / per_epoch, self.milestones)
         return with_less_noise(self.schedule, drops, factor=self.factor, largest=self.largest, **given)

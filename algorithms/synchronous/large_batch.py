@@ -1,4 +1,4 @@
-"""Large-batch SGD scales the rate with the batch, after a warm-up, because the full rate is too large for early steps.
+"""Large-batch SGD scales the learning rate with the batch size, after a warm-up: at first the full rate is too large.
 
     k = N b / base_batch        lr <- base + (k base - base) t / T        in the first T steps, k base after them
 

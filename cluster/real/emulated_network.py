@@ -63,7 +63,7 @@ class EmulatedNetwork:
 
     @contextmanager
     def _port(self, other: int, way: int) -> Iterator[Port]:
-        """Yield the port through which messages to or from rank `other` pass, under its lock."""
+        """Yield the port through which messages to or from rank `other` pass, while holding the port's lock."""
         if self._network.node(other) == self._network.node(self._rank):
             with self._turn:
                 yield self._own_ports[way]

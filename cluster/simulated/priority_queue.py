@@ -24,8 +24,9 @@ class PriorityQueue:
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
 
     def put(self, now: float, priority: int, leave: Callable[[], None]) -> None:
-        """Arrange that `leave`, which occupies the ports, is called at `now` or as soon after as they are free and
-        nothing more urgent waits.
+        """Arrange that `leave`, which occupies the ports, is called at `now` or as soon as possible after that.
+
+        It is possible once all ports are free and no more urgent message waits.
         """
         heappush(self._waiting, (priority, self._events.serial(), leave))
         if len(self._waiting) == 1:

@@ -32,7 +32,7 @@ class Region(NamedTuple):
 
 
 class Activity:
-    """What a rank is doing, as a kind of span and a label."""
+    """The current activity of a rank, as a kind of span and a label."""
 
     def __init__(self):
         self.updating = False

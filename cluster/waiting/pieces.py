@@ -165,7 +165,10 @@ def _turn(lanes: Lanes, wait: np.ndarray) -> np.ndarray:
 
 
 def _back(lanes: Lanes, pieces: Pieces, *walk: np.ndarray) -> None:
-    """Account for the rest of each wait by what happened before: (wait, span, time, left), from `time` backwards."""
+    """Account for the rest of each wait by what happened before, from `time` backwards.
+
+    `walk` has the columns (wait, span, time, seconds left).
+    """
     wait = walk[0]
     rank = np.where(walk[1] >= 0, lanes.rank[walk[1]], lanes.by[wait])
     walk = (*walk, rank, _turn(lanes, wait))
