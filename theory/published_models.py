@@ -42,7 +42,7 @@ class LayerShape(NamedTuple):
 
     @property
     def flops(self) -> int:
-        """The FLOPs of the forward and backward passes."""
+        """The number of FLOPs of the forward and backward passes."""
         return 6 * self.macs
 
 

@@ -38,7 +38,7 @@ class Block(Protocol):
         """Return (y, saved): the outputs, and what `leave_back` needs. May write into z."""
 
     def leave_back(self, saved, dy) -> tuple:
-        """Return (dz, past). `past` is the gradient along the residual path, or None without one."""
+        """Return (dz, past), the gradients of z and along the residual path. `past` is None without such a path."""
 
     def inner_back(self, parts, saved, dz, g, needed: bool):
         """Write the gradients of all parameters except those of `enter` to g. Return this rank's contribution to dh, or

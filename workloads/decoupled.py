@@ -31,7 +31,7 @@ _AUXILIARY, _FEEDBACK = 0xA0, 0xFB  # random streams, in addition to the seed
 
 
 class Module(Stage):
-    """Module `index` of `count`, which one rank holds."""
+    """Module `index` of `count` in decoupled learning, which one rank holds."""
 
     def __init__(self, task, index: int, count: int):
         super().__init__(task, index, count)
@@ -185,7 +185,7 @@ class Direct:
             return x, saved
 
     def backward(self, w, saved, e, label: str = "B"):
-        """Return g, (d_k,), for the error e at the model's outputs, (samples, ...)."""
+        """Return g, (d_k,), the module's gradient for the error e at the model's outputs, (samples, ...)."""
         e = e.reshape(-1, self.rows)
         g = kernels.empty_like(w)
         with self.module.task.computing(label):

@@ -19,7 +19,7 @@ TRAIN = 1437
 
 
 class Settings(models.ModelKnobs):
-    """The model that classifies the digits."""
+    """The settings of the model that classifies the digits."""
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:

@@ -24,7 +24,7 @@ HELD_OUT = 1000  # of the 10,000 test images, if these are the only ones
 
 
 class Settings(models.ModelKnobs):
-    """The folder of the files, and the model that classifies the digits."""
+    """The settings: the folder of the files, and the model that classifies the digits."""
 
     folder: str = knob(
         "", "folder with the files; empty is $LOCKSTEP_MNIST, or data/mnist", local=True, max_length=4096

@@ -54,7 +54,7 @@ train, test = (x[:1000], y[:1000]), (x[1000:], y[1000:])
 
 
 class Settings(DataKnobs):
-    """The setting of this workload: the file that defines the network."""
+    """The settings: the file that defines the network."""
 
     net: str = knob("", "name under which your network's file was stored when you added it", max_length=100)
 

@@ -25,7 +25,7 @@ ALIKE = {"kinds": (1,)}  # when the knobs about kinds have no effect
 
 
 class Settings(DataKnobs):
-    """The curvature and noise of the problem, and the starting point."""
+    """The settings: the problem's curvature and noise, and the starting point."""
 
     dimension: int = knob(10, "parameters of the problem", ge=1, le=10_000_000)
     condition: float = knob(

@@ -96,7 +96,9 @@ class Sequential:
         return self._through(slice(0, self.depth), self._parts(w), x)
 
     def backward(self, w, saved, dy, g=None, add=False) -> tuple:
-        """Do both halves of backward, and return (dx, g). dx is None on the first stage, which does not need it."""
+        """Return (dx, g), the gradients of the inputs and of the parameters. dx is None on the first stage, which does
+        not need it.
+        """
         dx, pending = self.backward_input(w, saved, dy)
         return dx, self.backward_weights(pending, g, add)
 

@@ -28,7 +28,7 @@ MOST = 2000  # largest number of features for which the minimum is computed
 
 
 class Settings(DataKnobs):
-    """The rows and features, and how a model is evaluated."""
+    """The settings: the rows and their features, and how a model is evaluated."""
 
     rows: int = knob(8192, "number of samples", ge=1, le=10_000_000, unit="samples")
     features: int = knob(10_000, "features, one parameter each", ge=1, le=100_000_000)

@@ -15,7 +15,7 @@ from workloads.supervised import Supervised
 
 
 class Settings(models.ModelKnobs):
-    """The difficulty of the spirals, and the model that separates them."""
+    """The settings: the difficulty of the spirals, and the model that separates them."""
 
     classes: int = knob(3, "spiral arms, one class each", ge=2, le=20)
     turns: float = knob(1.0, "times an arm goes around", gt=0, le=5, unit="turns")

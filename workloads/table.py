@@ -19,7 +19,7 @@ ROWS = 5  # held-out rows that are shown, at most
 
 
 class Settings(models.ModelKnobs):
-    """The table, its label, the rows held out, and the model."""
+    """The settings: the table, its label, the rows held out, and the model."""
 
     table: str = knob("", "name under which your table was stored when you added it", max_length=60)
     label: str = knob("", "column to predict; empty is the last one", max_length=100)

@@ -99,7 +99,9 @@ class Task:
         return self.batches.per_epoch
 
     def start(self) -> np.ndarray:
-        """Return the initial parameters, (d,): the same on every rank, or a restarted rank's checkpoint."""
+        """Return the initial parameters, (d,), which are the same on every rank. On a restarted rank, return its
+        checkpoint.
+        """
         w = self.workload.start(self.seed) if self._restart is None else self._restart.copy()
         w = to_device(w, self.comm.device)
         self.store(w)

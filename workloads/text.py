@@ -31,7 +31,7 @@ MOST_KINDS = 1000  # largest number of different characters, each of which has a
 
 
 class Settings(DataKnobs):
-    """The context and size of the model, and the text that it reads."""
+    """The settings: the context and size of the model, and the text that it reads."""
 
     context: int = knob(
         16, "context length: number of characters the model can look back on", ge=2, le=1024, unit="characters"

@@ -90,7 +90,10 @@ class TorchStage:
         return _like(w, y.detach()), ForwardPass(own, x, y, self.activations[len(x)])
 
     def backward(self, w, saved, dy, g=None, add=False) -> tuple:
-        """Return (dx, g). dx is None on the first stage. A given g is overwritten or, with `add`, added to."""
+        """Return (dx, g), the gradients of the inputs and of the parameters. dx is None on the first stage.
+
+        A given g is overwritten or, with `add`, added to.
+        """
         # .data bypasses autograd's check that the weights are those of the forward pass
         saved.own.data.copy_(_tensor(w))
         self._charge(saved.x, saved.y, times=2)

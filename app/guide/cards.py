@@ -138,7 +138,7 @@ def they_wait(now: Run, before: Run) -> int:
 
 
 def explain_straggler(now: Run, before: Run) -> str:
-    """Return what one slow worker costs the others, in words."""
+    """Describe what one slow worker costs the others."""
     longer = units.number(now.summary["seconds"] / before.summary["seconds"], 2)
     others = _others(now, before)
     waited = units.percent(_waiting(now, others))
@@ -159,7 +159,7 @@ def explain_straggler(now: Run, before: Run) -> str:
 
 
 def explain_no_waiting(now: Run, before: Run) -> str:
-    """Return what is gained and lost by not waiting, in words."""
+    """Describe what is gained and lost by not waiting."""
     more = units.number(now.summary["samples"] / before.summary["samples"], 2)
     stale = units.number(now.summary["staleness_mean"], 2)
     waits = now.causes.training
@@ -181,7 +181,7 @@ def they_train_on(now: Run, before: Run) -> int:
 
 
 def explain_lost_worker(now: Run, before: Run) -> str:
-    """Return how far training gets when a worker is lost, in words."""
+    """Describe how far training gets when a worker is lost."""
     rank = _added(now.experiment.crash, before.experiment.crash)[0]
     name = rank_names(now.experiment, now.experiment.ranks)[rank]
     if they_train_on(now, before):
@@ -203,7 +203,7 @@ def costs_accuracy(now: Run, before: Run) -> int:
 
 
 def explain_sending_less(now: Run, before: Run) -> str:
-    """Return what sending a small part of each gradient saves and costs, in words."""
+    """Describe what sending only a small part of each gradient saves and costs."""
     fewer = units.number(before.summary["bytes"] / now.summary["bytes"], 2)
     share = units.percent(doing.shares(now).get(doing.COMPRESS, 0.0))
     took = [units.seconds(run.summary["seconds"]) for run in (now, before)]

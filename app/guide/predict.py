@@ -95,5 +95,5 @@ def among(answers: tuple[str, ...], counts: Counter) -> str:
 
 
 def _question(name: str, experiment: Experiment, before: Run) -> tuple[str, ...]:
-    """Return the poll's question, shared by all readers who compare this experiment with that run."""
+    """Return the key of the poll that is shared by all readers who compare this experiment with that run."""
     return name, experiment.key(), before.experiment.key()

@@ -229,7 +229,7 @@ ALL = (*QUESTIONS, *OF_METHODS)
 
 @cache
 def question_of(algorithm: str) -> Question | None:
-    """Return this algorithm's own question, which is not on the path, or None."""
+    """Return the question about this algorithm alone, or None if it has none."""
     return next((one for one in OF_METHODS if one.experiment.algorithm == algorithm), None)
 
 

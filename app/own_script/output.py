@@ -11,7 +11,7 @@ EVERY = "all ranks"
 
 
 def show(run: ScriptRun) -> None:
-    """Draw what the script printed, folded, with a choice of rank."""
+    """Draw the output of the script in a folded panel, with a choice of rank."""
     if not run.printed:
         return
     ranks = sorted({rank for rank, _ in run.printed})

@@ -17,7 +17,7 @@ SHOWN_OPS = 400  # of a critical path, and per rank of a schedule as text
 
 
 def show(studies: list[Study]) -> None:
-    """Show the details in tabs; only the open tab is built."""
+    """Show the details of the schedules in tabs. Only the open tab is built."""
     parts = (_per_rank, _idle, _path, _text, _source)
     for tab, show in zip(st.tabs(TABS, key="behind", on_change="rerun"), parts, strict=True):
         if not tab.open:

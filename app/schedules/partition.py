@@ -80,7 +80,7 @@ def _cut(study: Study) -> None:
 
 @st.cache_data(show_spinner=False)
 def example() -> str:
-    """Return the initial profile, as text."""
+    """Return, as text, the profile of layers that the page shows at first."""
     return partitions.profile_text(partitions.profile_model(EXAMPLE, None))
 
 

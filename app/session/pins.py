@@ -52,7 +52,7 @@ def only(folder: str | None) -> None:
 
 
 def remove(name: str) -> None:
-    """Unpin a run; the one on the page keeps its colour."""
+    """Unpin a run. The run on the page keeps its colour."""
     _write({one: colour for one, colour in _pins().items() if one != name}, _on_page().get(_shown()))
 
 

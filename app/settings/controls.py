@@ -67,7 +67,7 @@ class Control:
 
     @property
     def about(self) -> str:
-        """What the setting is, and the effect of larger values."""
+        """A text on what the setting is, and on the effect of larger values."""
         return helps.text(self.owner, self.name)
 
     @property
@@ -79,7 +79,7 @@ class Control:
         return capital(word) + counted
 
     def words(self, value: Any) -> str:
-        """Return a value as the page shows it."""
+        """Return the text of a value, as the page shows it."""
         if value is None:
             return self.none
         if isinstance(value, bool):

@@ -56,7 +56,7 @@ def ask(rank: int) -> None:
 
 
 def show(experiment: Experiment | None) -> None:
-    """Show the requested dialog until it is closed."""
+    """Show the requested dialog on the faults of a rank until it is closed."""
     rank = st.session_state.get("faulty")
     if rank is not None and experiment and rank < experiment.ranks:
         name = rank_names(experiment, experiment.ranks)[rank]

@@ -11,15 +11,16 @@ _SMALLEST = {"s": 1e-6, "bytes/s": 1e6, "bytes": 1e3, "epochs": 0.1}  # the firs
 
 
 def whole_stops(default: int | None, low: float | None, high: float | None) -> tuple:
-    """Return stops for whole numbers: powers of two if the default is one, else 1, 2, 5, 10 ..."""
+    """Return the stops of a scale of whole numbers: powers of two if the default is one, else 1, 2, 5, 10 ..."""
     low, high = _bounds(low, high)
     series = sorted(_BINARY) if default in _BINARY else _DECIMAL
     return _with(default, [n for n in series if low <= n <= min(high, FARTHEST * (default or 10_000))])
 
 
 def real_stops(default: float | None, unit: str, low: float | None, high: float | None, zero: bool = False) -> tuple:
-    """Return stops for numbers that may be fractions: 1, 2, 5, 10 ... above `low`, and 0 if `low` is 0 and `zero` is
-    true.
+    """Return the stops of a scale of numbers that may be fractions: 1, 2, 5, 10 ... above `low`.
+
+    If `low` is 0 and `zero` is true, 0 is a stop as well.
     """
     low, high = _bounds(low, high)
     least = default / 1000 if default else _SMALLEST.get(unit, 1e-3)

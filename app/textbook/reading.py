@@ -142,7 +142,7 @@ def block(chapter: Chapter, part: markup.Block, place: str, seen: Counter) -> No
 
 
 def _name(part: markup.Block) -> tuple[str, str]:
-    """Return what a block shows, apart from its caption: the kind, and the name within that kind."""
+    """Return the kind and the name of what a block shows, apart from its caption."""
     match part:
         case markup.Schedule():
             shown = part.plan.key()

@@ -48,7 +48,7 @@ def show(chapter: Chapter) -> None:
 
 
 def _table() -> str:
-    """Return a table in Markdown, a row for each chapter."""
+    """Return a Markdown table with a row for each chapter."""
     answers, scores = memory.recorded_answers(), memory.document().scores
     lines = ["| | answered | right first time | sure and wrong | exercise |", "|---|---|---|---|---|"]
     for one in lessons.written_chapters():

@@ -138,7 +138,9 @@ def _words(now: JobState) -> str:
 
 
 def _panel(now: JobState, quantity: str, others: list[Shown] = (), line: LineStyle = palette.RUNS[0]) -> bytes:
-    """Return a canvas: training and held-out loss, or held-out accuracy, against step, samples or time."""
+    """Return the frame of a canvas with training and held-out loss, or with held-out accuracy, against step, samples or
+    time.
+    """
     state = st.session_state
     axis = "seconds" if state.axis == "bytes" else state.axis  # bytes are only counted at the end
     x, along = now.curve.get(axis, np.zeros(0)), now.curve.get("seconds", np.zeros(0))

@@ -106,7 +106,7 @@ def show(
 
 
 class Finished:
-    """The title, progress and curves of a finished run, in the form of UnderWay."""
+    """The title, progress and curves of a finished run, with the interface of UnderWay."""
 
     def __init__(
         self, run: Run, folder: str, wanted: Experiment | None, before: Shown | None, missing: list[str], told: bool

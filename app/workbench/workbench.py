@@ -143,7 +143,7 @@ def _return() -> None:
 
 
 def _way_out() -> str:
-    """Return how a reader can add the missing data, in words; the error itself is for the server's owner."""
+    """Return a hint on how a reader can add the missing data. The error itself is for the server's owner."""
     state = st.session_state
     if state.get("workload") == "table" and not state.get("table"):
         return " Upload one on [Your own](own): *Train on it* brings you back here with it."

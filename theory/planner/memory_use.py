@@ -40,7 +40,7 @@ class MemoryUse:
 
     @property
     def total(self):
-        """The total, including fragmentation and what CUDA and NCCL take."""
+        """The total memory in use, in bytes, including fragmentation and what CUDA and NCCL take."""
         return sum(astuple(self)) * (1 + FRAGMENTS) + CONTEXT
 
 

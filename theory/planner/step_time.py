@@ -109,7 +109,7 @@ class StepPrices:
         return sum(count * self.product(columns, inner, m, fp8) for count, m, columns, inner in self.shapes())
 
     def shapes(self) -> list[tuple]:
-        """Return (count, rows, columns, inner) of a layer's products in forward.
+        """Return (count, rows, columns, inner) for the matrix products in a layer's forward pass.
 
         A rank with 1 / `expert` of the experts has as many rows from other ranks as it sends away: each of its experts
         takes an equal share of the tokens.
