@@ -108,7 +108,7 @@ class Trace:
         return cls(len(event_logs), sort_rows(spans, "start", "rank"), sort_rows(messages, "sent", "src"), labels)
 
     def seconds(self) -> float:
-        """Return the time at which the last span ended or the last message arrived, in s; 0 for an empty trace."""
+        """Return the time at which the last span ended or the last message arrived, in s, or 0 for an empty trace."""
         ends = [c.max() for c in (self.spans["end"], self.messages["arrived"]) if len(c) and np.isfinite(c).any()]
         return float(max(ends, default=0.0))
 

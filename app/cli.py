@@ -1,4 +1,4 @@
-"""The commands of `lockstep`: those of `experiments.cli`, those of the textbook, and torchrun.
+"""The commands of `lockstep`: the commands of `experiments.cli` and of the textbook, and torchrun.
 
 lockstep                                        the workbench
 lockstep --server.port 8600                     the same; options before any command are Streamlit's

@@ -62,7 +62,7 @@ def even_plan(layers: int, segments: int) -> Plan:
 
 
 def best_plan(layers: Sequence[ChainLayer], limit: int) -> Plan | None:
-    """Return the plan with the shortest repeated time whose peak is at most `limit` bytes; None if none fits.
+    """Return the plan with the shortest repeated time whose peak is at most `limit` bytes, or None if no plan fits.
 
     It takes time and memory in proportion to `limit`, so give sizes in large units, such as MB.
     """

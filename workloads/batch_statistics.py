@@ -1,4 +1,4 @@
-"""Choose the samples over which a batch norm normalises: the mini-batch of its own worker, or those of all workers.
+"""Choose the samples over which a batch norm normalises: the mini-batch of one worker, or the mini-batches of all.
 
 A layer gets from `GATHER` a function that exchanges a message with the same layer on all other workers. There is no
 such function if each worker normalises over its own mini-batch, which is the default, and during evaluation.
@@ -27,8 +27,8 @@ def use_gather(gather: Callable[[Any], list] | None) -> Iterator[None]:
 
 
 def pool(gather: Callable[[Any], list], mean, variance) -> tuple:
-    """Return the mean and variance over the batches of all workers, shape (c,) each, given those of this worker's
-    batch. All batches have the same size.
+    """Return the mean and variance over the batches of all workers, shape (c,) each. `mean` and `variance` are this
+    worker's; all batches have the same size.
 
     Workers' values are added in the order of ranks, so all workers get the same bits. The variance is summed from
     distances to the mean, which keeps its digits if the mean is far from zero.

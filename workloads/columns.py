@@ -133,7 +133,7 @@ def _plain(name: str, cells: Sequence[str], commas_part_cells: bool) -> tuple[di
 
 
 def _gap(name: str, cells: Sequence[str], numbers: np.ndarray, lines: Sequence[int]) -> str:
-    """Return a description of where the first number is missing; "" if none is missing."""
+    """Return a description of where the first number is missing, or "" if none is missing."""
     if not (missing := np.flatnonzero(np.isnan(numbers))).size:
         return ""
     cell = cells[missing[0]]

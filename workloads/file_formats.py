@@ -51,8 +51,8 @@ def is_called_like_a_table(file: str) -> bool:
 
 
 def zip_of(content: bytes, file: str) -> tuple[str, str] | None:
-    """Return, in words, (what a zip file is, what the user can do), or None if it contains a run or its content is
-    unclear.
+    """Return what a zip file is, in words, and what the user can do with it. Return None if it contains a run or its
+    content is unclear.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -78,8 +78,9 @@ def _by_its_start(content: bytes) -> tuple[str, str] | None:
 
 
 def _text(content: bytes) -> tuple[str, str] | None:
-    """Return, in words, (what a file is, what the user can do) for a known text format other than CSV, or None for
-    other content.
+    """Return what a file is, in words, and what the user can do with it, for a known text format other than CSV.
+
+    Return None for other content.
     """
     start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:9].lower() == b"@relation":

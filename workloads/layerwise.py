@@ -150,12 +150,12 @@ class WholePass:
 
 
 def places(workload) -> tuple[slice, ...]:
-    """Return the slice of w of each layer's parameters; a single slice for all of w if the model cannot be cut."""
+    """Return the slice of w of each layer's parameters, or a single slice for all of w if the model cannot be cut."""
     return tuple(place for _, place in _layers(workload)) or (slice(0, workload.parameters),)
 
 
 @lru_cache(maxsize=8)
 def _layers(workload) -> list[tuple]:
-    """Return (layer, its slice of w) for each layer of a model; empty if the model cannot be cut."""
+    """Return (layer, its slice of w) for each layer of a model, or nothing if the model cannot be cut."""
     parts = workload.split(workload.depth) if workload.depth > 1 else ()
     return [(part, slice(part.offset, part.offset + part.parameters)) for part in parts]

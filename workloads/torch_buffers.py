@@ -28,7 +28,7 @@ def is_over_batch(module) -> bool:
 
 
 def take_statistics(some: Iterable, forward: Callable[[], Any]) -> None:
-    """Set the statistics of the norms `some` to those of the samples that `forward` passes through them."""
+    """Set the statistics of the norms `some` from the samples that `forward` passes through them."""
     for norm in some:
         norm.reset_running_stats()
         norm.momentum = 1.0  # so that the running average is that of the last pass

@@ -157,7 +157,7 @@ class AttentionBlock(Layer):
         return y
 
     def leave_back(self, parts, dy):
-        """Return the gradient of a, the attention output of each position, given that of the block's output."""
+        """Return the gradient of a, the attention output of each position, given the gradient of the block's output."""
         return back(dy, parts[8])
 
     def enter_back(self, parts, saved, dqkv, dy, needed=True) -> tuple:

@@ -26,7 +26,9 @@ class DataKnobs(Knobs):
 
     @property
     def numbers(self) -> float:
-        """The approximate number of values that building the workload creates or reads, or 0 if they are always few."""
+        """The approximate number of values that building the workload creates or reads. It is 0 if there are always
+        few.
+        """
         return 0
 
 

@@ -22,7 +22,7 @@ def reader(cookies: Mapping[str, str], address: str | None) -> str:
 
 
 def browser(cookies: Mapping[str, str]) -> str:
-    """Return the id in a browser's cookie, which its tabs share; "" if the browser keeps no cookies.
+    """Return the id in a browser's cookie, or "" if the browser keeps no cookies. The browser's tabs share the id.
 
     The cookie has Tornado's format: a mask, new in every response, and the browser's token, masked with it.
     """

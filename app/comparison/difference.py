@@ -156,8 +156,8 @@ def only_the_clock(before: Run, now: Run) -> bool:
 
 
 def _clock(was: dict, has: dict) -> str:
-    """Return a phrase that compares the time of run `has` with that of `was`. It also compares their numbers of samples
-    if these differ.
+    """Return a phrase that compares the times of the runs `has` and `was`. It also compares their numbers of samples if
+    these differ.
     """
     longer, samples = _ratio(was.get("seconds"), has.get("seconds")), _ratio(was.get("samples"), has.get("samples"))
     if not longer:

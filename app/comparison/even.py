@@ -79,7 +79,7 @@ def _value(e: Experiment, name: str) -> Any:
 
 
 def _apply(pair: tuple[Experiment, Experiment], changes: Changes) -> tuple[Experiment, Experiment] | None:
-    """Return the experiments with these changes; None if one of them cannot run."""
+    """Return the experiments with these changes, or None if one of them cannot run."""
     try:
         was, has = (e.change(**change) for e, change in zip(pair, changes, strict=True))
     except ValueError:

@@ -154,7 +154,7 @@ def show_answer(run: Run) -> None:
 
 
 def number_to_show() -> int:
-    """Return the serial number of the question on the page, or of the answer; 0 if there is neither."""
+    """Return the serial number of the question on the page, or of the answer. Return 0 if there is neither."""
     state = st.session_state
     if _question():
         return state.question_number

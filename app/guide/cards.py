@@ -30,8 +30,8 @@ class CardRuns(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A card, which asks about two runs. `options` are two predictions; `right` is the index of the one that is correct
-    for the two runs that a newcomer sees.
+    """A card, which asks about two runs. `options` are two predictions, and `right` is the index of the correct one for
+    the two runs that a newcomer sees.
 
     `question` names these two runs. `trial(mine, seconds)` applies the card to the reader's own experiment, whose run
     took `seconds`; it returns None if the card makes no sense there. `judge(now, before)` returns the index of the

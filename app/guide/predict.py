@@ -23,7 +23,7 @@ SAME = 0.05  # share of the other run's figure within which both count as equal
 
 
 def offer(wanted: Experiment) -> None:
-    """Ask the reader to predict how the next run will compare with the pinned run or the one on the page."""
+    """Ask the reader to predict how the next run will compare with the pinned run or the run on the page."""
     found = reference.of_the_next()
     if found is None or not (changed := changes.between(found[1].experiment, wanted)):
         return
@@ -89,7 +89,7 @@ def _words(name: str, value: float) -> str:
 
 
 def among(answers: tuple[str, ...], counts: Counter) -> str:
-    """Return a summary of all readers' predictions, in the order of `answers`; "" if there are none."""
+    """Return a summary of all readers' predictions, in the order of `answers`, or "" if there are none."""
     said = [f"{counts[answer]} said {answer}" for answer in answers if counts[answer]]
     return f"Of {counts.total()} predictions here, {', '.join(said)}." if said else ""
 

@@ -59,7 +59,8 @@ def _listen() -> None:
 
 
 def read(text: object) -> dict[str, bool | None]:
-    """Return the verdicts in `text`, without those on questions that no longer exist; {} if it holds no JSON object.
+    """Return the verdicts in `text`, except those on questions that no longer exist. If it holds no JSON object, return
+    {}.
 
     A browser's storage can hold anything.
     """

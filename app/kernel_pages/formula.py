@@ -19,7 +19,8 @@ GAP, COMMA = re.compile(r" {6,}"), re.compile(r",  +")
 
 
 def tex(text: str) -> tuple[list[str], list[str]]:
-    """Return the statements of a formula in TeX, and the remarks after them; ([], []) if any part cannot be converted.
+    """Return the statements of a formula in TeX, and the remarks after them. If any part cannot be converted, return
+    ([], []).
 
     A remark on one of several lines is on that line alone, so such a formula is left as it is.
     """

@@ -81,7 +81,7 @@ def follow(experiment: Experiment, at_once: bool) -> str:
 
 
 def _waits(experiment: Experiment) -> str:
-    """Return why this run starts only on request; "" if it is short and nobody else is waiting for the pool."""
+    """Return why this run starts only on request, or "" if it is short and nobody else is waiting for the pool."""
     samples = turns.length(experiment)
     if real := naming.REAL.get(experiment.cluster):
         return f"{capital(real)} start only with **Run**."

@@ -25,7 +25,7 @@ BETWEEN = "~"  # numbers of a view
 
 
 def here() -> str:
-    """Return the workbench's address without a query; "" if it is unknown."""
+    """Return the workbench's address without a query, or "" if it is unknown."""
     url = (st.context.url or "").partition("?")[0]
     return url and f"{url.rstrip('/')}/"
 

@@ -1,4 +1,6 @@
-"""The best learning rate, i.e. the one with the lowest final loss, offered below the widget of the learning rate."""
+"""The best learning rate, i.e. the learning rate with the lowest final loss. The page offers it below the widget of the
+learning rate.
+"""
 
 import streamlit as st
 
@@ -21,8 +23,9 @@ def settle() -> None:
 
 
 def known_rate(experiment: Experiment) -> float | None:
-    """Return the experiment's best learning rate from the table or from a search that has finished; None if it is
-    unknown.
+    """Return the experiment's best learning rate, or None if it is unknown.
+
+    It comes from the table, or from a search that has finished.
     """
     rate = rates.rate_in_table(experiment)
     if rate is None and (folder := rates.job_spec(experiment).find_result(session.ROOT, code_version())):

@@ -51,7 +51,7 @@ class Reason(NamedTuple):
 
 
 def refusal(experiment: Experiment) -> str:
-    """Return a sentence on why the experiment cannot run; "" if there is no known reason."""
+    """Return a sentence on why the experiment cannot run, or "" if no reason is known."""
     return _reason(experiment).text
 
 

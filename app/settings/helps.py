@@ -18,7 +18,7 @@ def effects() -> dict[str, dict[str, str]]:
 
 
 def effect(owner: type[Knobs], name: str) -> str:
-    """Return the effect of raising knob `name` of `owner` or switching it on; "" if there is no text."""
+    """Return the effect of raising knob `name` of `owner` or switching it on, or "" if there is no text on it."""
     own = "experiment" if owner is Experiment else owner.__module__.rpartition(".")[2]
     return effects().get(own, {}).get(name) or ("" if owner is Experiment else effects()["any"].get(name, ""))
 

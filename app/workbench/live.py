@@ -52,7 +52,7 @@ def show_unstored(now: JobState) -> None:
 
 
 def ending(now: JobState | None) -> str:
-    """Return a sentence with the step at which an unstored run was stopped; "" if it had not begun."""
+    """Return a sentence with the step at which an unstored run was stopped, or "" if the run had not begun."""
     return f"Stopped at step {units.count(int(now.curve['step'][-1]))}." if now else ""
 
 

@@ -67,8 +67,8 @@ class LanguageModel:
 
     @property
     def expert_parameters(self):
-        """The number of parameters of a layer that expert parallelism divides, i.e. those of its experts; 0 without a
-        mixture.
+        """The number of parameters of a layer that expert parallelism divides. These are the parameters of its experts,
+        or none if the model is no mixture.
         """
         return np.where(self.is_mixture, self.experts * self.matrices * self.width * self.ffn, 0)
 
@@ -205,6 +205,6 @@ def from_config(config: Mapping[str, Any]) -> LanguageModel:
 
 
 def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int:
-    """Return the first whole number above 0 under one of these names; 0 if there is none."""
+    """Return the first whole number above 0 under one of these names, or 0 if there is none."""
     found = (config.get(name) for name in names)
     return next((size for size in found if isinstance(size, int) and not isinstance(size, bool) and size > 0), 0)

@@ -59,7 +59,7 @@ class MeasuredGpu:
         return FITTED._replace(**{name: value for name, value in own.items() if value is not None})
 
     def apply(self, gpu: Gpu) -> Gpu:
-        """Return `gpu` with the measured rates of attention and links. Its network rate is that of a whole node."""
+        """Return `gpu` with the measured rates of attention and links. Its network rate is the rate of a whole node."""
         own: dict[str, float] = {"flash": self.attention} if self.attention else {}
         own |= {"link": self.link / COLLECTIVES} if self.link else {}
         own |= {"network": self.network / COLLECTIVES * gpu.per_node} if self.network else {}

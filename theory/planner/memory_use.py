@@ -73,8 +73,8 @@ def memory_use(setup: Setup) -> MemoryUse:
 
 
 def layer_activations(setup: Setup) -> tuple:
-    """Return (kept, scores): the bytes that one layer keeps per micro-batch without attention scores, and those of its
-    stored scores.
+    """Return (kept, scores), in bytes: what one layer keeps per micro-batch without attention scores, and its stored
+    scores.
     """
     model, at = setup.model, setup.layout
     is_unfused = setup.software.attention == UNFUSED

@@ -133,8 +133,10 @@ def predict(rows: PublishedRows, constants: Constants = FITTED) -> np.ndarray:
 
 
 def complete(rows: PublishedRows) -> Setup:
-    """Return the rows' setups without gaps. A micro-batch or number of stages per rank that was not published is the
-    one with the highest predicted throughput.
+    """Return the rows' setups without gaps.
+
+    Where no micro-batch or number of stages per rank was published, the setup has the values with the highest predicted
+    throughput.
     """
     tries = list(_tried(rows))
     rates = [np.where(allowed, tokens_per_second(setup), 0) for setup, allowed in tries]

@@ -124,8 +124,9 @@ class Setup:
 
     @property
     def own_parameters(self) -> tuple:
-        """The number of parameters of a GPU, as (replicated, of experts). Every replica holds the replicated ones;
-        those of experts are divided among replicas.
+        """The number of parameters of a GPU, as (replicated, of experts).
+
+        Every replica holds the replicated parameters; the parameters of experts are divided among replicas.
         """
         model, split = self.model, self.layout.tensor * self.layout.pipeline
         experts = model.layers * model.expert_parameters
