@@ -186,7 +186,7 @@ def best_step(run):
 
     The loss after a step is a parabola in the learning rate. It is measured at learning rates of 0, 1/2 and 1; these
     three points determine where it is lowest. The noise of a sample is 16 times the squared gradient, so the critical
-    batch is 16. The gain is the share of the loss that is gone; theory is 1 / (1 + 16 / batch) for both.
+    batch is 16. The gain is the fraction of the loss that is gone; in theory it is 1 / (1 + 16 / batch) for both.
     """
     for batch in (1, 4, 16, 64, 256, 1024):
         (start, half), (_, whole) = (
@@ -501,8 +501,8 @@ def rmsprop_start(run):
     """Training on digits in batches of 512, a third of all images, at 32 times the base learning rate. An epoch has two
     steps, and values are means of six seeds.
 
-    The length of RMSprop's steps depends on its own rate, not on the slope; momentum SGD takes over around epoch 3. The
-    gradual warm-up takes five epochs, as in its paper, which are ten steps here.
+    The length of RMSprop's steps depends on its own learning rate, not on the slope; momentum SGD takes over around
+    epoch 3. The gradual warm-up takes five epochs, as in its paper, which are ten steps here.
     """
     starts = {
         "none": {"algorithm": "large_batch", "warm_up": "none", "milestones": ""},
@@ -560,10 +560,10 @@ def growing_batch(run):
     """Five ways to halve the gradient noise at epochs 6, 10 and 14, on digits with an initial batch of 16. The control,
     `neither`, halves nothing. Values are means of two seeds.
 
-    The noise, rate / (batch (1 - momentum)), is the same in all five at any time, so their curves over epochs nearly
-    coincide. The exceptions are the first epochs of the last two, since large steps start badly and a long memory fills
-    slowly, and the epoch after a change, in which a larger batch takes fewer steps. The batch stays below a tenth of
-    the images (`largest`), as the paper advises.
+    The noise, learning rate / (batch (1 - momentum)), is the same in all five at any time, so their curves over epochs
+    nearly coincide. The exceptions are the first epochs of the last two, since large steps start badly and a long
+    memory fills slowly, and the epoch after a change, in which a larger batch takes fewer steps. The batch stays below
+    a tenth of the images (`largest`), as the paper advises.
     """
     for schedule in ("neither", "decay", "hybrid", "grow", "larger_rate", "larger_momentum"):
         how = (

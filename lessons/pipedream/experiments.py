@@ -499,7 +499,7 @@ def who_learns_first(run):
 
     Mini-batches are 32 samples for all; GPipe and 2BW cut each into four micro-batches. The network takes no time. A
     point is missing where a seed needs more than 400 mini-batches. Weights are computed on one machine, except
-    SpecTrain's. At half the smallest rate, twice as many mini-batches would be needed.
+    SpecTrain's. At half the smallest learning rate, twice as many mini-batches would be needed.
     """
     clocks = {method: clock(run, method) for method in TIMED}
     for momentum, rates in RATES.items():

@@ -321,9 +321,10 @@ def remedies(run):
     learning rate for each momentum.
 
     `one rate`: Chen's pipeline. `half as late`: 1F1B without a stash; with a stash it is PipeDream, with prediction
-    SpecTrain. `a rate each`: PipeMare's order of passes, where the rate of each stage is divided by its delay;
-    `at first` does so only for the first 60 updates. `one machine`: at its own best rate and momentum. Rates are a
-    factor of two apart; a remedy with few of them, such as SpecTrain with four, was given those around its best one.
+    SpecTrain. `a rate each`: PipeMare's order of passes, where the learning rate of each stage is divided by its delay;
+    `at first` does so only for the first 60 updates. `one machine`: at its own best learning rate and momentum.
+    Learning rates are a factor of two apart; a remedy with few of them, such as SpecTrain with four, was given those
+    around its best one.
     """
     alone = min(row["loss"] for row in at_best(lambda m, rate: loss_in_slots(run, 1, rate, momentum=m), TRIED[1]))
     for remedy, (how, steps) in REMEDIES.items():

@@ -318,7 +318,7 @@ def per_pass(run):
 
     SGD takes 90 steps of 16 images in a pass over digits; L-BFGS takes one on all images, or none where the line search
     rejects a step. Digits do not need the exact optimum of the training loss, and the many small steps win. On the bowl
-    precision counts, and they win only at first. SGD's rate is 0.3 throughout.
+    precision counts, and they win only at first. SGD's learning rate is 0.3 throughout.
     """
     problems = {"digits": (*DIGITS, IMAGES), "bowl": (*BOWL, 1024)}
     for problem, (data, small, samples) in problems.items():

@@ -326,8 +326,8 @@ def rules_on_a_bowl(run):
     """Optimizers on a noise-free bowl whose valley gets narrower and narrower. Progress is the number of powers of ten
     by which the loss falls in 400 steps.
 
-    SGD and both kinds of momentum use the rates that are best in theory for each bowl. Each adaptive rule uses one
-    rate for all; the axes of this bowl are the coordinates, the case that adaptive rules are made for.
+    SGD and both kinds of momentum use the learning rates that are best in theory for each bowl. Each adaptive rule uses
+    one learning rate for all; the axes of this bowl are the coordinates, the case that adaptive rules are made for.
     """
     for condition in (10, 100, 1000):
         root = sqrt(condition)

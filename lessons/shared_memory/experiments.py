@@ -380,8 +380,8 @@ def gap_per_pass(run):
     """The objective above its minimum, for four threads on 192 sparse rows with an L2 penalty. Passes count computed
     gradients; AsySVRG computes five for every three samples.
 
-    The noise of single samples does not vanish at the optimum, so at a constant rate the model keeps moving around it.
-    Compare the shapes: other rates move the lines, but that of a constant rate still bends.
+    The noise of single samples does not vanish at the optimum, so at a constant learning rate the model keeps moving
+    around it. Compare the shapes: other learning rates move the lines, but the line of a constant one still bends.
     """
     for method, values in TO_THE_OPTIMUM.items():
         gradients = 5 / 3 if method == "AsySVRG" else 1  # per read of a sample, each of which counts as one

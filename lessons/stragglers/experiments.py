@@ -182,8 +182,8 @@ def backups_against_the_tail(run):
     """Training on a noisy bowl with 16 machines, until the loss is a tenth of what it was. The server does not wait for
     b of them.
 
-    A mean of fewer gradients is noisier, so the rate shrinks in proportion. Then all end with the same noise, here a
-    third of the target loss.
+    A mean of fewer gradients is noisier, so the learning rate shrinks in proportion. Then all end with the same noise,
+    here a third of the target loss.
     """
     for cluster in CLUSTERS:
         for backups in BACKUPS:
@@ -338,8 +338,8 @@ def noise_grows(run):
 def steps_against_batch(run):
     """Steps until the held-out loss on digits is 0.4, with the best of five learning rates for each batch size.
 
-    Choosing the rate by a formula would assume what is to be shown. B is the critical batch, at which twice as many
-    steps are needed as with all images at once. It plays the role of the noise scale, though it is smaller here.
+    Choosing the learning rate by a formula would assume what is to be shown. B is the critical batch, at which twice as
+    many steps are needed as with all images at once. It plays the role of the noise scale, though it is smaller here.
     """
     batches, steps = (2, 8, 32, 128, 512), []
     for batch in batches:

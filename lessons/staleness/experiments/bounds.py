@@ -36,9 +36,9 @@ READER = {"hidden": "32", "batch": 16}
 def bounded_staleness(run):
     """SSP on digits with 8 workers, until the loss is 0.4. A worker may run `bound` steps ahead of the slowest.
 
-    Bound 0 is synchronous SGD over a server. The rate is large, 1.0 for a step of all workers. The unit of time is one
-    gradient; waiting is a share of the workers' time; means of two seeds. If times are exponential, ages are so mixed
-    that staleness even helps, as momentum does: fewer gradients are needed, not more.
+    Bound 0 is synchronous SGD over a server. The learning rate is large, 1.0 for a step of all workers. The unit of
+    time is one gradient; waiting is a share of the workers' time; values are means of two seeds. If times are
+    exponential, ages are so mixed that staleness even helps, as momentum does: fewer gradients are needed, not more.
     """
     alone = run(algorithm="asgd", workers=1, learning_rate=0.05, steps=10, slow=slow(1), evaluations=2, **READER)
     gradient = float(alone.evaluations["seconds"][-1]) / 10

@@ -42,8 +42,8 @@ def warm_adagrad(run):
     makes alone.
 
     Early gradients are the longest, and sixteen stale ones at once go far astray. Adagrad's first step changes every
-    weight by the rate. Its steps get shorter as gradients add up, most for weights with large gradients. In the paper
-    it allowed ten times the rate; on so small a network it does not.
+    weight by the learning rate. Its steps get shorter as gradients add up, most for weights with large gradients. In
+    the paper it allowed ten times the learning rate; on so small a network it does not.
     """
     for update in ("sgd", "adagrad"):
         for rate in BOLDER:
@@ -93,8 +93,8 @@ def commits(run):
     images in all.
 
     Where the sum works it is faster: the mean of many steps is only one step. Hermans' thesis is about many workers
-    that commit every step: there the mean, too, fails under most seeds, and at twice the rate even dividing by distance
-    is not enough.
+    that commit every step: there the mean, too, fails under most seeds, and at twice the learning rate even dividing by
+    distance is not enough.
     """
     methods = {"Downpour: the sum": "downpour", "AGN: the mean": "agn", "ADAG: by distance": "adag"}
     for workers in (4, 16):

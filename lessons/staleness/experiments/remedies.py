@@ -28,8 +28,8 @@ def staleness_aware(run):
     """Training on digits, where each worker takes 100 steps of 16 images. All use 0.4, the learning rate that suits one
     worker.
 
-    N gradients, each at 1/N of the rate, are about one step of a batch N times as large: nobody waits, but training
-    takes as many steps as synchronous SGD.
+    N gradients, each at 1/N of the learning rate, are about one step of a batch N times as large: nobody waits, but
+    training takes as many steps as synchronous SGD.
     """
     methods = {"asynchronous SGD": "asgd", "softsync, divided": "softsync", "DynSGD": "dynsgd"}
     for method, algorithm in methods.items():
@@ -63,9 +63,9 @@ def compensated(run):
     """Training on digits with 8 workers for 768 updates, at a learning rate of 0.15, nearly all that asynchronous SGD
     tolerates. Values are medians of 7 seeds.
 
-    lam 0 is asynchronous SGD. Well below that rate there is nothing to gain here. The mean gradient of 16 images is
-    short, and so is its square, which approximates the curvature: the constant lam has to be larger than the paper's
-    0.04. A loss above that of guessing counts as that of guessing. `no delay` is one worker.
+    lam 0 is asynchronous SGD. Well below that learning rate there is nothing to gain here. The mean gradient of 16
+    images is short, and so is its square, which approximates the curvature: the constant lam has to be larger than the
+    paper's 0.04. A loss above that of guessing counts as that of guessing. `no delay` is one worker.
     """
     yield {"form": "no delay", "lam": 0, "loss": _median_loss(run, algorithm="sgd", workers=1, steps=768)}
     for form in FORMS:
