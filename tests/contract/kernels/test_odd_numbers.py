@@ -30,16 +30,35 @@ came out of a forward pass belongs to what went in."""
 
 
 def odd_calls(name: str) -> Iterator[tuple[str, tuple]]:
-    """Yield (what is odd, arguments): each float array in turn has some odd numbers."""
+    """Yield (what is odd, arguments): each float array in turn has some odd numbers, all that are only written one."""
     usual = CASES[name].arguments(np.random.default_rng(3), SIZE, np.float32)
     names = list(inspect.signature(getattr(kernels, name).module.reference).parameters)
-    for place, x in enumerate(usual):
-        if isinstance(x, np.ndarray) and x.dtype.kind == "f" and names[place] not in PROMISED.get(name, ()):
-            for kind, numbers in ODD.items():
-                args = copy.deepcopy(usual)
-                where = np.random.default_rng(5).choice(x.size, min(x.size, len(numbers)), replace=False)
-                np.put(args[place], where, np.float32(numbers[: len(where)]))
-                yield f"{kind} in {names[place]}", args
+    floats = [place for place, x in enumerate(usual) if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
+    places = [place for place in floats if names[place] not in PROMISED.get(name, ())]
+    written = [place for place in places if is_only_written(name, usual, place)]
+    if written:
+        yield "NaN in all that is only written", with_odd(usual, written, ODD["NaN"])
+    for place in places:
+        for kind, numbers in ODD.items() if place not in written else ():
+            yield f"{kind} in {names[place]}", with_odd(usual, [place], numbers)
+
+
+def with_odd(usual: tuple, places: list[int], numbers: list[float]) -> tuple:
+    args = copy.deepcopy(usual)
+    for place in places:
+        x = args[place]
+        where = np.random.default_rng(5).choice(x.size, min(x.size, len(numbers)), replace=False)
+        np.put(x, where, np.float32(numbers[: len(where)]))
+    return args
+
+
+def is_only_written(name: str, usual: tuple, place: int) -> bool:
+    """Return whether the results are the same whatever numbers the array in this place has."""
+    other = copy.deepcopy(usual)
+    other[place][...] = 7 - 3 * other[place]
+    reference = getattr(kernels, name).module.reference
+    results = zip(outcome(reference, copy.deepcopy(usual)), outcome(reference, other), strict=True)
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in results)
 
 
 def marks(name: str) -> tuple:
