@@ -27,7 +27,9 @@ INSTALL = 'pip install "numba-cuda>=0.30,<0.31" "numpy<2.5"'
 
 
 class Deferred:
-    """A kernel, launched by `kernel[blocks, threads, stream](...)`, or a device function; not yet compiled."""
+    """A kernel or device function that is not compiled yet. Kernels are launched by `kernel[blocks, threads,
+    stream](...)`.
+    """
 
     def __init__(self, function: Callable, device: bool):
         functools.update_wrapper(self, function)  # type: ignore[arg-type]  # typeshed wants it to be callable

@@ -126,7 +126,7 @@ def local_step(x, s):
 
 
 class GradientStep:
-    """x <- x - lr g(x), in place."""
+    """A plain gradient step, in place: x <- x - lr g(x)."""
 
     def __init__(self, x, s):
         self.x = self.at = x  # where the gradient is taken
@@ -137,7 +137,7 @@ class GradientStep:
 
 
 class NesterovStep:
-    """v <- delta v - lr g(x + delta v), x <- x + v, in place."""
+    """A step of Nesterov's momentum, in place: v <- delta v - lr g(x + delta v), x <- x + v."""
 
     def __init__(self, x, s):
         self.x, self.v = x, kernels.state_like(x)

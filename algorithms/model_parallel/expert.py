@@ -77,8 +77,9 @@ class TokenExchange:
         self.comm = comm
 
     def to_experts(self, rows):
-        """Return (all ranks' rows for this rank's experts, the counts that `to_tokens` needs), given this rank's rows
-        for all experts.
+        """Send this rank's rows to the ranks of their experts.
+
+        Return all ranks' rows for this rank's experts, and the counts that `to_tokens` needs.
         """
         own = len(rows) // self.comm.size
         sent = [tuple(rows[at : at + own]) for at in range(0, len(rows), own)]
@@ -87,7 +88,10 @@ class TokenExchange:
         return [concatenate(parts) for parts in zip(*received, strict=True)], counts
 
     def to_tokens(self, rows, counts):
-        """Return this rank's rows for all experts, given all ranks' rows for this rank's experts."""
+        """Send the rows of this rank's experts back to the ranks of their tokens.
+
+        Return this rank's own rows, by expert.
+        """
         starts, back = [0] * len(rows), []
         for own in counts:
             ends = [start + count for start, count in zip(starts, own, strict=True)]

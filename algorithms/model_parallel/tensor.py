@@ -119,7 +119,9 @@ class Replicated:
 
 
 class SequenceParallel(Replicated):
-    """Sequence parallelism: the operators f and g of a block, if every rank has only its own rows between blocks."""
+    """Sequence parallelism: the operators f and g of a block for the case that a rank has only its own rows between
+    blocks.
+    """
 
     def f(self, h):
         return concatenate(self.comm.all_gather(h))

@@ -53,7 +53,7 @@ class ErrorFeedback:
         return message
 
     def mean(self, comm, g) -> None:
-        """g <- the mean of the ranks' decoded messages, in place."""
+        """Replace g by the mean of the ranks' decoded messages, in place."""
         if self.combine == "codec":
             if self.feedback:
                 g[:] = self._owed(g)
@@ -71,7 +71,7 @@ class ErrorFeedback:
         kernels.scale(g, 1 / comm.size)
 
     def _keep_rest(self, sent):
-        """e <- decay (v - sent)."""
+        """Keep what was not sent as the error: e <- decay (v - sent)."""
         kernels.residual(self.error, sent)
         if self.decay < 1:
             kernels.scale(self.error, self.decay)

@@ -32,7 +32,10 @@ class Vectors(Protocol):
 
 
 def direction(vectors: Vectors, g, p, pairs: list[tuple]) -> None:
-    """p <- the quasi-Newton direction at gradient g; `pairs` are the (s, y), newest last. Without pairs, p <- -g."""
+    """Write the quasi-Newton direction at gradient g to p.
+
+    `pairs` are the (s, y), newest last. Without pairs, p <- -g.
+    """
     vectors.copy(g, p)
     steps = []
     for s, y in reversed(pairs):
@@ -52,7 +55,7 @@ def direction(vectors: Vectors, g, p, pairs: list[tuple]) -> None:
 def backtrack(
     vectors: Vectors, evaluate: Callable, f: float, slope: float, t: float, rounding: float, w: tuple, p
 ) -> float:
-    """w <- w0 + t p, with t halved until f has fallen by 1e-4 t |slope| (Armijo); return f at the new w.
+    """Set w to w0 + t p, halving t until f has fallen by 1e-4 t |slope| (Armijo). Return f at the new w.
 
     w is the pair of names (w, w0); evaluate() returns f at w; changes below `rounding` cannot be measured.
     """

@@ -50,8 +50,9 @@ class ModuleChain:
         return x, None if self.modules_above else self.module.chunk(t)[1]
 
     def send_up(self, y, target, t):
-        """Send features up and return None; in the last module, compare them with the target and return the
-        error, dy.
+        """Send features up, and return None.
+
+        The last module instead compares them with the target, and returns the error, dy.
         """
         if self.modules_above:
             return self.comm.send((y, target) if self.labels else y, self.comm.rank + 1)

@@ -26,8 +26,9 @@ def sync_optimizer_state(comm, rule, policy: StatePolicy) -> None:
 
 
 def elements_sent(shape, s) -> int:
-    """Return the number of elements sent in all rounds, each a ring all-reduce of one vector; the last round ends
-    training.
+    """Return the number of elements sent in all rounds.
+
+    A round is a ring all-reduce of one vector. The last round ends the training.
     """
     rounds = -(-shape.steps // s.period)
     return 2 * (shape.workers - 1) * shape.parameters * rounds

@@ -23,8 +23,9 @@ TO_OWNER = 0x0E  # a tag that no algorithm uses
 
 
 def exchange_parts(comm, messages, merge):
-    """Send message k to rank k, which merges what it gets from all ranks, in rank order; return the merged messages, by
-    rank.
+    """Send message k to rank k, which merges the messages of all ranks, in rank order.
+
+    Return all merged messages, by rank.
     """
     for ahead in range(
         1, comm.size

@@ -9,7 +9,7 @@ import kernels
 
 
 class Segments:
-    """Consecutive segments of these lengths.
+    """Consecutive segments of a vector, with these lengths.
 
     >>> Segments([4, 5, 1]).within(slice(2, 9), np.zeros(0))
     (slice(0, 2, None), array([0, 2, 7]))

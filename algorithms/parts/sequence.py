@@ -30,9 +30,10 @@ def indices_of(pieces: list[slice]) -> np.ndarray:
 
 
 def visible_prefix(queries: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return (how many of the ascending `keys` each query sees, number of query-key pairs), given positions.
+    """Return how many of the `keys` each query sees, and the number of query-key pairs.
 
-    A query sees earlier positions and its own, which counts as half a pair.
+    `queries` and `keys` are positions, `keys` in ascending order. A query sees earlier positions and its own, which
+    counts as half a pair.
     """
     seen = np.searchsorted(keys, queries, side="right")
     return seen, float(seen.sum() - np.isin(queries, keys).sum() / 2)

@@ -27,7 +27,7 @@ class Command(IntEnum):
 
 
 class ShardedVectors:
-    """The coordinator's side: `lbfgs.Vectors` that live on the ranks `shards`."""
+    """The coordinator's view of vectors that live on the ranks `shards`; implements `lbfgs.Vectors`."""
 
     def __init__(self, comm, shards):
         self.comm, self.shards = comm, shards

@@ -117,7 +117,7 @@ def factor(rows, columns, scale):
 
 
 def orthogonal(x):
-    """Return NS(x) for a matrix x, (rows, columns): its singular vectors, with singular values of about 1."""
+    """Return NS(x) for a matrix x: a matrix with the same singular vectors, and with singular values of about 1."""
     tall = x.shape[0] > x.shape[1]
     x = kernels.copy(x.T if tall else x)
     rows = x.shape[0]

@@ -1,4 +1,4 @@
-"""Real ranks: one process or thread each, real time.
+"""Real ranks: every rank is a process or thread, and time is real.
 
 processes.py          start ranks as processes of this computer
 threads.py            run ranks as threads of one process

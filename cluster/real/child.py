@@ -95,7 +95,7 @@ class Reporter:
         return self._pipe.recv()
 
     def tell(self, kind: str, content: Any) -> None:
-        """Send one message. Raise an error if `content` cannot be pickled."""
+        """Send one message to the parent. Raise an error if `content` cannot be pickled."""
         with self._turn:
             self._pipe.send((kind, content))
 

@@ -270,7 +270,9 @@ class RealComm:
             self._collective = outer
 
     def _without_log(self) -> RealComm:
-        """Return a copy of this communicator that records nothing, for set-up traffic, which is not the algorithm's."""
+        """Return a copy of this communicator that records nothing. It is for set-up traffic, which is not the
+        algorithm's.
+        """
         quiet = copy(self)
         quiet._logged = False
         return quiet

@@ -18,7 +18,7 @@ _APPENDED = (*_TABLES, "arrivals", "all_reduces")
 
 
 class StreamedEventLog(EventLog):
-    """An event log that is streamed as it is written, and the meter of its rank's kernels.
+    """An event log that is streamed to the parent as it is written. It is also the meter of its rank's kernels.
 
     arrivals      (src, row, arrived)     message number `row` of rank `src` has arrived here
     all_reduces   (group, call, size, entered, start, end, step, row, right)   an all-reduce by torch.distributed or

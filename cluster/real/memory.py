@@ -73,8 +73,9 @@ class MappedVector:
                 kernels.descend_atomic(row.reshape(-1), part.reshape(-1), -1.0)
 
     def walk(self, walk: SharedSteps) -> tuple[float, None]:
-        """Take the steps directly in the memory or, with a lock, one by one on copies; return (the sum of their losses,
-        None).
+        """Take the steps directly in the memory or, with a lock, one by one on copies.
+
+        Return the sum of their losses, and None in place of write counts.
         """
         if self._copy is None:
             return walk(self.vector, self._guard == "atomic"), None

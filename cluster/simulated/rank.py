@@ -136,7 +136,7 @@ class Rank(Actor):
         return self._slowness.at(self.event_log.step)
 
     def interrupt(self, working: bool = False) -> None:
-        """Apply the pauses that this rank's time has reached. Raise Crashed if it has reached the crash.
+        """Apply the pauses that this rank's time has reached. Raise Crashed if it has reached the time of the crash.
 
         A pause prolongs work that it interrupts; a wait ends when both the wait and the pause are over.
         """

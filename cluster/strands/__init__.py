@@ -29,8 +29,8 @@ class Strand(Protocol):
         """Suspend the running strand, continue this one, and return when some strand switches back."""
 
     def throw(self, error: type[BaseException] | BaseException) -> Any:
-        """Switch to this strand and raise `error` in it; return as `switch` does. A strand that has not begun ends
-        without beginning.
+        """Switch to this strand and raise `error` in it; return as `switch` does. A strand that has not started never
+        starts.
         """
 
 

@@ -71,7 +71,7 @@ class BrowserStrand:
             raise error
 
     def throw(self, error: type[BaseException] | BaseException = StrandExit) -> None:
-        """Switch to this strand and raise `error` in it. A strand that has not begun ends without beginning."""
+        """Switch to this strand and raise `error` in it. A strand that has not started never starts."""
         if not self._has_begun:
             self.dead = True
         if not self.dead:

@@ -79,7 +79,7 @@ class ThreadStrand:
             raise error
 
     def throw(self, error: type[BaseException] | BaseException = StrandExit) -> None:
-        """Give the baton to this strand and raise `error` in it. A strand that has not begun ends without beginning."""
+        """Give the baton to this strand and raise `error` in it. A strand that has not started never starts."""
         if self._main and not self.thread:
             self.dead = True  # it has not begun
         if not self.dead:

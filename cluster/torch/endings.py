@@ -18,8 +18,9 @@ from cluster.torch.watchdog import Blocked, StillRunning
 
 
 def live(program: Callable[[], Any], process: Process, is_cancelled: Callable[[], bool]) -> Any:
-    """Run the program as the process of this rank and return its result, or None if it exits or has taken all its
-    steps. Raise ClusterError if it fails or exits with an error.
+    """Run the program as the process of this rank, and return its result.
+
+    Return None if it exits or has taken all its steps. Raise ClusterError if it fails or exits with an error.
     """
     number, at = process.rank.number, ""
     try:

@@ -179,7 +179,7 @@ class Roofline(Pricer, TorchDispatchMode):
         self.poll()
 
     def _advance(self, seconds: float, working: bool = False) -> None:
-        """Make the rank work for this long."""
+        """Make the rank work for this many seconds."""
         if not seconds:
             return
         rank, stream = self.rank, current_stream()

@@ -51,7 +51,7 @@ class Causes:
     pieces: tuple[np.ndarray, ...]
 
     def totals_in(self, spans: np.ndarray) -> np.ndarray:
-        """Return the seconds by rank and reason, (ranks, reasons), of the waits in the mask `spans`."""
+        """Return the waiting time by rank and reason, (ranks, reasons), in s, of the waits in the mask `spans`."""
         wait, rank, reason, seconds = self.pieces
         key = rank * len(REASONS) + reason
         return np.bincount(key, seconds * spans[wait], self.totals.size).reshape(self.totals.shape)

@@ -1,13 +1,12 @@
-"""Causal products: products with a matrix a (time, time) that is 0 above the diagonal, so that no position sees later
-ones.
+"""Causal products: products with a matrix that is 0 above the diagonal, so that no position sees later ones.
 
     earlier      y[i] = sum over j <= i of a[i, j] x[j]          what i takes from the positions that it sees
     later        y[j] = sum over i >= j of a[i, j] x[i]          what j gets back from the positions that see it
     from_seen    y[i] = sum over j < seen[i] of a[i, j] x[j]     the same for a block of other positions, a (time, keys)
     to_seen      y[j] = sum over i of a[i, j] x[i], where j < seen[i]
 
-x and y (time, d). BLAS multiplies the zeros, too, and is faster than a loop that leaves them out. But 0 times NaN is
-NaN: where x has a number that is not finite, the loop keeps it from those that do not see it.
+a (time, time), x and y (time, d). BLAS multiplies the zeros, too, and is faster than a loop that leaves them out. But 0
+times NaN is NaN: where x has a number that is not finite, the loop keeps it from those that do not see it.
 """
 
 import numpy as np

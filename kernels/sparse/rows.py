@@ -112,7 +112,7 @@ def gather_gpu(acc, w, i, target, indptr, index, values, penalty):
 
 @intrinsic
 def atomic_add(typing, array, i, value):
-    """array[i] += value on a CPU, without losing concurrent additions by other threads or processes."""
+    """Add `value` to array[i] on a CPU, without losing concurrent additions by other threads or processes."""
     from numba import types
     from numba.core import cgutils
     from numba.core.errors import TypingError

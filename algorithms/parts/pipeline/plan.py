@@ -71,9 +71,10 @@ class Flush:
         return {(op.stage, op.chunk) for op in self.ops[rank] if op.kind == "R"}
 
     def elements_sent(self, shape) -> float:
-        """Return the number of elements sent in a run of `shape` (`algorithm.Shape`): activations and gradients that
-        cross from rank to rank, and the rings that sum the gradients of shared stages, all held by equally many
-        ranks.
+        """Return the number of elements sent in a run of `shape` (`algorithm.Shape`).
+
+        Counted are the activations and gradients that cross from rank to rank, and the rings that sum the gradients of
+        shared stages. All shared stages are held by equally many ranks.
         """
         crossing = sum(
             shape.boundaries[stage]

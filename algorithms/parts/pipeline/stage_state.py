@@ -36,7 +36,7 @@ class Policy(Protocol):
 
 
 class LatestWeights:
-    """Both passes read the weights that are newest when they run."""
+    """Weight policy: both passes read the weights that are newest when they run."""
 
     versions, stash = 1, False
 
@@ -51,7 +51,7 @@ class LatestWeights:
 
 
 class StashedWeights(LatestWeights):
-    """The backward pass reads the same weights as its forward pass (weight stashing)."""
+    """Weight policy: a backward pass reads the same weights as its forward pass (weight stashing)."""
 
     stash = True
 
@@ -60,7 +60,7 @@ class StashedWeights(LatestWeights):
 
 
 class PinnedVersion(StashedWeights):
-    """Both passes read the version `pinned(chunk)`, one of the newest `versions`."""
+    """Weight policy: both passes read the version `pinned(chunk)`, one of the newest `versions`."""
 
     def __init__(self, update: Callable, pinned: Callable[[int], int], versions: int):
         super().__init__(update)
