@@ -1,4 +1,4 @@
-"""`bugs`: look at what a mutant does, name the mechanism, then the line."""
+"""`bugs`: show what a mutant does, and ask first for the mechanism, then for the line."""
 
 import json
 import secrets
@@ -89,7 +89,7 @@ def _ask(mutant: Mutant, seed: int, save: Path | None) -> None:
 
 
 def _mechanism(mutant: Mutant, seed: int) -> str:
-    """Ask what is wrong, show the right answer, and return the key of the reader's answer."""
+    """Ask what is wrong, show the right answer, and return the key of the mechanism that the reader chose."""
     offered = mutant.choices(seed)
     console.print("\n[bold]What is wrong?[/]")
     console.print(choices(one.says for one in offered))

@@ -1,4 +1,4 @@
-"""`build`: the whole book as static HTML or PDF."""
+"""`build`: write the whole book as static HTML or PDF."""
 
 from pathlib import Path
 

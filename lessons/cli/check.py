@@ -101,7 +101,7 @@ def check(
 
 
 def _print(report: GradingReport, claim: HandIn | None, source: str) -> None:
-    """Print a report and, if `claim` is given, the score that a My work file states for `source`."""
+    """Print a report. If `claim` is given, also print the score that a My work file states for `source`."""
     from lessons import progress
     from lessons.grading import levels, sandbox
 

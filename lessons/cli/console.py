@@ -1,4 +1,4 @@
-"""The console that commands print to, and how it shows errors and text."""
+"""The console that commands print to, and functions to show errors and text on it."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ console = rich_console()
 
 
 def whole(table: Table, width: int) -> Table:
-    """Return `table`, wrapped to fit `width` columns: lines break at spaces and, if necessary, within words."""
+    """Return `table` wrapped to fit `width` columns. Lines break at spaces and, if necessary, within words."""
     wide = console.options.update(width=10_000)
     if Measurement.get(console, wide, table).maximum > width:
         for column in table.columns:
@@ -45,12 +45,12 @@ class _Markdown(Markdown):
 
 
 def markdown(text: str) -> Markdown:
-    """Return Markdown with formulas as plain text and tables that fit a narrow screen."""
+    """Return Markdown for the terminal, with formulas as plain text and tables that fit a narrow screen."""
     return _Markdown(tex.readable(text))
 
 
 def choices(says: Iterable[str]) -> Constrain:
-    """Return the choices of a question, each after its letter; long ones wrap with a hanging indent."""
+    """Return the choices of a question, each after its letter. Long ones wrap with a hanging indent."""
     lines = Table.grid(padding=(0, 2, 0, 0))
     for letter, one in zip("abcdefgh", says, strict=False):
         lines.add_row(letter, markdown(one))

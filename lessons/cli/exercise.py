@@ -1,4 +1,4 @@
-"""`exercise`: the task of an exercise, and the start file of each level."""
+"""`exercise`: print the task of an exercise, or the start file of a level."""
 
 import click
 from rich.table import Table
@@ -25,7 +25,10 @@ def exercise(name: str, level: int | None) -> None:
 
 
 def show(sheet: Sheet) -> None:
-    """Print what a solution must achieve: the criteria and their points, and the targets; then how to get help."""
+    """Print what a solution must achieve, and how to get help.
+
+    A solution is judged by criteria, which are worth points, and by targets.
+    """
     marks = Table("", "points", "mark", box=None, pad_edge=False)
     for number, (mark, points) in enumerate(sheet.points.items(), 1):
         marks.add_row(str(number), str(points), mark)

@@ -1,4 +1,4 @@
-"""`run --fresh`: print which claims break with seeds that were never used before."""
+"""`run --fresh`: print which claims break under seeds that were never used before."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -12,10 +12,10 @@ from lessons.cli.console import console
 
 
 def try_claims(names: Sequence[str], of: range) -> bool:
-    """Try the claims of the named chapters and figures (default: all chapters) with the seeds `of`. Return whether all
-    of them held.
+    """Try the claims of the named chapters and figures with the seeds `of`, and return whether all of them held.
 
-    Print each broken claim as it is found, and all of them again at the end. Raise ValueError if a name is unknown.
+    The default is all chapters. Print each broken claim as it is found, and all of them again at the end. Raise
+    ValueError if a name is unknown.
     """
     chosen = [trial for name in names or lessons.CHAPTERS for trial in fresh.trials(name)]
     say(f"Seeds {', '.join(map(str, of))}. To try the same again: --fresh {len(of)} --seed {of[0]}\n")

@@ -1,4 +1,4 @@
-"""`inventory`: the concept inventory, before and after a course, and a class's results."""
+"""`inventory`: answer the concept inventory before and after a course, and report a class's results."""
 
 import csv
 import secrets
@@ -44,7 +44,9 @@ def take(
 
 
 def _ask(file: Path, when: str, student: str, seed: int | None) -> None:
-    """Ask all questions and write the answers, without showing the right ones: the questions come again later."""
+    """Ask all questions and write the answers to `file`. Right answers are not shown, because the questions come again
+    later.
+    """
     seed = secrets.randbelow(10**6) if seed is None else seed
     answers = {}
     asked = inventory.shuffle_questions(seed)
@@ -63,8 +65,9 @@ def _ask(file: Path, when: str, student: str, seed: int | None) -> None:
 
 
 def _report(folder: Path, to: Path | None) -> None:
-    """Print the students' gains, statistics of the questions, and misconceptions; write the first two as CSV, too, if
-    `to` is given.
+    """Print the students' gains, statistics of the questions, and misconceptions.
+
+    If `to` is given, also write the gains and the statistics as CSV.
     """
     sittings, mistakes = inventory_report.read_folder(folder)
     if not sittings:

@@ -1,4 +1,4 @@
-"""`lab` and `handout`: the sheets of a chapter's lab."""
+"""`lab` and `handout`: print the sheets of a chapter's lab."""
 
 from pathlib import Path
 

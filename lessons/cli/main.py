@@ -50,5 +50,5 @@ def main() -> None:
 
 
 def command_line(words: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; every user error becomes one sentence on stderr."""
+    """Run the command line and return its exit code. A user error is printed on stderr as one sentence."""
     return run_group(main, words, "lockstep book")

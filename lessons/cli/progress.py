@@ -1,4 +1,4 @@
-"""`progress`: summarise the answers in the files that a class handed in."""
+"""`progress`: summarise the answers of a class from the files that students handed in."""
 
 import csv
 import sys

@@ -1,4 +1,4 @@
-"""`quiz`: predict, then compare with the simulator."""
+"""`quiz`: ask a reader to predict, then compare with the simulator."""
 
 import random
 import secrets
@@ -63,7 +63,9 @@ def quiz(name: str, seed: int | None, gift: Path | None) -> None:
 
 
 def _said(text: str, letters: str) -> str | float | None:
-    """Return the chosen letter, or a number if there are no letters; None if the reader quits."""
+    """Return the letter that the reader chose, or a number if there are no letters to choose from. Return None if the
+    reader quits.
+    """
     text = text.strip().lower()
     if text == "q":
         return None

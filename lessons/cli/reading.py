@@ -64,7 +64,9 @@ def show(name: str, figure: str | None, draft: bool) -> None:
 
 
 def _find(name: str):
-    """Return the Figure with this name. If there is none, raise a ValueError that suggests a figure or a chapter."""
+    """Return the Figure with this name. If there is none, raise ValueError with a message that suggests a figure or a
+    chapter.
+    """
     try:
         return lessons.find(name)
     except ValueError:
@@ -128,8 +130,9 @@ def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int |
 
 
 def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
-    """Run a chapter's figures, print them, and write them to the folder `out` if it is given. Return whether all claims
-    hold.
+    """Run a chapter's figures and print them. Return whether all claims hold.
+
+    If `out` is given, also write the figures to this folder.
     """
     from experiments.exports.export import csv_text, write_file
     from experiments.exports.page import page, place
@@ -154,7 +157,7 @@ def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
 
 
 def _print(figure, recorded: golden.RecordedFigure) -> bool:
-    """Print rows, with the range over seeds, and claims; return whether all claims hold."""
+    """Print a figure's rows, with the range over seeds, and its claims. Return whether all claims hold."""
     console.print(f"[bold]{figure.question}[/]\n{figure.source}\n", highlight=False)
     table = Table(*recorded.rows[0], box=None, pad_edge=False)
     for row, limits in zip(recorded.rows, recorded.spread, strict=True):
@@ -170,13 +173,13 @@ def _print(figure, recorded: golden.RecordedFigure) -> bool:
 
 
 def _cell(value, limits) -> str:
-    """Return a value as text, with its range over seeds if seeds differ."""
+    """Return a value as text, followed by its range over seeds if seeds differ."""
     shown = f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"{shown}  ({limits[0]:.3g} to {limits[1]:.3g})" if limits else shown
 
 
 def _terminal(one: chapters.Chapter, block: markup.Block):
-    """Return a block of a text in a form that the terminal can show."""
+    """Return a block of a text as something that the terminal can show."""
     match block:
         case markup.Text(text):
             return markdown(text)
@@ -194,7 +197,9 @@ def _terminal(one: chapters.Chapter, block: markup.Block):
 
 
 def _asked(one: chapters.Chapter, item) -> str:
-    """Return a prediction as Markdown, with its choices in the order of `quiz --seed 0` and how to answer it."""
+    """Return a prediction as Markdown, with its choices and how to answer it. Choices are in the order of `quiz --seed
+    0`.
+    """
     choices = random.Random(0).sample(item.choices, len(item.choices))
     lines = [f"Predict: {item.question(item.prediction(0))}", *(f"- {choice.says}" for choice in choices)]
     lines.append(f"To answer: `lockstep book quiz {one.name}`")

@@ -1,4 +1,4 @@
-"""`survey` and `bib`: the sources by section, the costs of each method, and BibTeX for everything cited."""
+"""`survey` and `bib`: print the sources by section, the costs of each method, and BibTeX for everything cited."""
 
 import csv
 import sys
@@ -70,7 +70,7 @@ def survey(costs, family, workers, batch, model, layers, width, period, chunks, 
 
 
 def _find(models: Mapping[str, Any], name: str) -> Any:
-    """Return the model with this name, ignoring case. Raise ValueError if there is none."""
+    """Return the model with this name, ignoring upper and lower case. Raise ValueError if there is none."""
     for known, model in models.items():
         if known.casefold() == name.casefold():
             return model
@@ -84,7 +84,7 @@ def _symbols(symbols: dict[str, str]) -> None:
 
 
 def _sections(companion) -> None:
-    """Print the sources, and their methods as tables 80 columns wide."""
+    """Print the sources, with their methods in tables that are 80 columns wide."""
     rows = companion.rows()
     widest = max(len(row["module"].partition(".")[2]) for row in rows)
     for source in companion.sources():
@@ -112,7 +112,7 @@ def _sections(companion) -> None:
 
 
 def _published(companion) -> None:
-    """Print the published numbers that the book recomputes."""
+    """Print the numbers from publications that the book recomputes."""
     console.print("\n[bold]Published numbers, computed again[/]", highlight=False)
     for one in companion.PUBLISHED:
         figure = f" (figure {one.figure})" if one.figure else " (a closed form)"
@@ -120,8 +120,9 @@ def _published(companion) -> None:
 
 
 def _figures(companion, row: dict) -> str:
-    """Return the numbers of the figures that show a method or, if there are none, of the chapters that show its
-    code.
+    """Return the numbers of the figures that show a method.
+
+    If there are none, return the numbers of the chapters that show its code.
     """
     first, more = companion.first_figures(row)
     shown = [*first] or [f"chapter {lessons.chapter(name).number}" for name in row["chapters"]]
@@ -129,7 +130,7 @@ def _figures(companion, row: dict) -> str:
 
 
 def write_csv(rows: list[dict], file: Path) -> None:
-    """Write rows of the cost table to `file` as CSV, each list in one cell."""
+    """Write the rows of the cost table to `file` as CSV. A list is written to a single cell."""
     from lessons import survey as companion
 
     with file.open("w", newline="", encoding="utf-8") as out:

@@ -1,4 +1,4 @@
-"""TeX in a terminal: formulas as plain text, converted by pylatexenc."""
+"""Convert TeX formulas to plain text for a terminal, with pylatexenc."""
 
 import re
 from functools import cache
@@ -26,7 +26,7 @@ def plain(formula: str) -> str:
 
 
 def readable(markdown: str) -> str:
-    """Return Markdown with formulas as plain text; display formulas become paragraphs, and code stays unchanged."""
+    """Return Markdown with formulas as plain text. Display formulas become paragraphs, and code stays unchanged."""
     code: list[str] = []
 
     def kept(found: re.Match) -> str:
@@ -41,7 +41,7 @@ def readable(markdown: str) -> str:
 
 
 def _bracketed(text: str) -> str:
-    """Return `text`, in brackets if it is more than one symbol and has no brackets yet."""
+    """Return `text` in brackets, unless it is a single symbol or has brackets already."""
     one = len(text) == 1 or re.fullmatch(r"\\[A-Za-z]+", text) or (text[0], text[-1]) == ("(", ")")
     return text if one else f"({text})"
 

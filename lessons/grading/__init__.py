@@ -1,1 +1,1 @@
-"""Grading of exercises: run an untrusted solution in a sandbox and judge its behaviour."""
+"""Grading of exercises: an untrusted solution runs in a sandbox, and its behaviour is judged."""

@@ -1,4 +1,4 @@
-"""Observe updates that accumulate several mini-batches on each rank, for a check.
+"""Observe updates that accumulate several mini-batches on each rank, on behalf of a check.
 
 A rank's gradients are numbered, so it is known which update each belongs to, whenever it is computed.
 """
@@ -12,11 +12,12 @@ from lessons.grading.restricted import Restricted
 
 
 class AccumulatedUpdates:
-    """An observer of `ranks` ranks, which process `steps` mini-batches each: `accumulate` per update, and the rest in
-    the last.
+    """An observer of `ranks` ranks that accumulate gradients. Each rank processes `steps` mini-batches, `accumulate`
+    for each update; the rest make the last update.
 
     It stores the sums of gradients and the reported models. `called` is the exercise's word for the model's numbers.
-    `samples` are those of each step's mini-batch, the same on all ranks; by default all mini-batches are equally large.
+    `samples` has the number of samples in each step's mini-batch, which is the same on all ranks. By default all
+    mini-batches are equally large.
     """
 
     def __init__(self, ranks: int, steps: int, accumulate: int, called: str, samples: Sequence[int] = ()):
@@ -29,7 +30,7 @@ class AccumulatedUpdates:
         self.models: list[np.ndarray] = []
 
     def task(self, comm, task) -> Restricted:
-        """Return `task` for the rank of `comm`, with its calls observed."""
+        """Return the task for the rank of `comm`. Its calls are observed."""
         w = task.start()
         if not self.models:
             self.models.append(w.copy())
@@ -50,33 +51,33 @@ class AccumulatedUpdates:
         )
 
     def parts(self, t: int) -> int:
-        """Return how many mini-batches update t, counted from 0, should contain, over all ranks."""
+        """Return how many mini-batches update t should contain, over all ranks. Updates are counted from 0."""
         return self.ranks * min(self.accumulate, self.steps - t * self.accumulate)
 
     def mean(self, t: int) -> np.ndarray:
-        """Return the mean gradient of update t over its samples, (d,)."""
+        """Return the gradient of update t as a mean over all its samples, (d,)."""
         first = t * self.accumulate
         return self.sums[t] / (self.ranks * sum(self.samples[first : first + self.accumulate]))
 
     def mean_of_means(self, t: int) -> np.ndarray:
-        """Return the mean of the mini-batch gradients of update t, (d,), each with the same weight whatever its
-        size.
+        """Return the mean of the mini-batch gradients of update t, (d,). All have the same weight, whatever their
+        numbers of samples.
         """
         return self.plain[t] / self.parts(t) if t in self.plain else self.mean(t)
 
     def count_error(self, full: int) -> str:
-        """Return "" if there were `full` updates and at most one smaller one, else a message."""
+        """Return a message unless there were `full` updates and at most one smaller one, and "" otherwise."""
         made = len(self.models) - 1
         right = full <= made <= full + 1
         return "" if right else f"there were {made} updates; {full} full ones and a smaller one were expected"
 
     def leftover_error(self, full: int) -> str:
-        """Return a message if the mini-batches after `full` updates made no update; "" if they did."""
+        """Return a message if the mini-batches after `full` updates made no update, and "" if they did."""
         missed = len(self.models) == full + 1
         return f"{self.parts(full)} mini-batches at the end were never used in an update" if missed else ""
 
     def behind(self, t: int) -> str:
-        """Return a message on the first rank with too few gradients for update t; "" if there is none."""
+        """Return a message about the first rank with too few gradients for update t, or "" if there is none."""
         wanted = min(self.steps, (t + 1) * self.accumulate)
         few = next(((rank, count) for rank, count in enumerate(self.counts) if count < wanted), None)
         return "rank {} computed {} gradients, which is too few".format(*few) if few else ""

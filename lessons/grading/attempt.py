@@ -1,4 +1,4 @@
-"""An attempt: a process that runs a solution in the sandbox, and the grader's end of its channel."""
+"""An attempt: a process that runs a solution in the sandbox, with the grader's end of the channel to it."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ ENVIRONMENT = {
 
 @dataclass
 class Solution:
-    """Source and limits of a solution; its attempts add its output and the sandbox that was used.
+    """The source of a solution, its limits, and what its attempts have recorded: its output, the sandbox and errors.
 
-    `signatures` maps each required function to its arguments, "(comm, task, s)"; `settings` are the names of the
-    settings it gets, None for all. An error in the first attempt ends grading. In a later one it ends only that attempt
-    and is added to `errors`.
+    `signatures` maps each required function to its arguments, such as "(comm, task, s)". `settings` are the names of
+    the settings that the solution gets, or None for all. An error in the first attempt ends grading. In a later one it
+    ends only that attempt and is added to `errors`.
     """
 
     source: str
@@ -68,7 +68,7 @@ class Solution:
     """The factory of attempts; by default Attempt, a process in the sandbox."""
 
     def attempt(self) -> Attempt:
-        """Start a process for the solution and return its context manager. Entering it raises SolutionError if the
+        """Start a process for the solution and return it as a context manager. Entering it raises SolutionError if the
         solution does not load.
         """
         return (self.starts or Attempt)(self)
@@ -87,7 +87,9 @@ class Solution:
 
 
 class Attempt:
-    """A process that runs the solution (`lessons.grading.sandbox_worker`), and the grader's end of its channel."""
+    """A process that runs the solution (`lessons.grading.sandbox_worker`), with the grader's end of the channel to
+    it.
+    """
 
     def __init__(self, solution: Solution):
         if not hasattr(os, "killpg"):
@@ -152,13 +154,16 @@ class Attempt:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def call(self, function: str, *given: Any) -> Any:
-        """Call `function` of the solution with these plain values (see `sandbox_worker.pack`) and return its result."""
+        """Call `function` of the solution with plain values and return its result. For the kinds of values see
+        `sandbox_worker.pack`.
+        """
         return self._result(self._request("call", function, *given))
 
     def role(self, function: str) -> Callable[[Any, Any, Any], Any]:
         """Return a program for ranks, (comm, task, s) -> w, that runs `function` of the solution in the sandbox.
 
-        `s` are an algorithm's settings, or a dict of others. Raise SolutionError if the solution has no such function.
+        `s` holds an algorithm's settings or is a dict of others. Raise SolutionError if the solution has no such
+        function.
         """
         self._result(self._request("find", function))
 
@@ -174,15 +179,18 @@ class Attempt:
         return play
 
     def settings_for_solution(self, s: Any) -> dict[str, Any]:
-        """Return the settings that the solution uses; `s` holds an algorithm's settings, or is a dict of others."""
+        """Return the settings in `s` that the solution uses. `s` holds an algorithm's settings or is a dict of
+        others.
+        """
         settings = s if isinstance(s, dict) else s.model_dump()
         names = self.solution.settings or settings
         return {name: settings[name] for name in names if name in settings}
 
     def server_program(self, probe: Any, trainer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-        """Return a program for all ranks: the solution's `server` on rank 0, `trainer(comm, task)` on the others.
+        """Return a program for all ranks. It runs the solution's `server` on rank 0, and `trainer(comm, task)` on the
+        others.
 
-        The server receives the values that `probe.wrap(comm, task, s)` returns.
+        The arguments of `server` are what `probe.wrap(comm, task, s)` returns.
         """
         serve = self.role("server")
 
@@ -192,10 +200,11 @@ class Attempt:
         return worker
 
     def run(self, worker: Callable[[Any, Any, Any], Any], beside: Run | None = None, **values: Any) -> Run:
-        """Run the experiment with these settings and `worker` in place of the algorithm's own, and return the Run.
-        Raise SolutionError if it fails.
+        """Run the experiment with `worker` in place of the algorithm's own, and return the Run. Raise SolutionError if
+        it fails.
 
-        With `beside`, the textbook's run, the timelines of both are kept for the report, even if this run fails.
+        `values` are the settings of the experiment. `beside` is the textbook's run: if it is given, the timelines of
+        both runs are kept for the report, even if this run fails.
         """
         experiment = Experiment.of(values)
         self.solution.quota = Quota()
@@ -212,8 +221,9 @@ class Attempt:
         return done
 
     def peak_memory(self) -> float | None:
-        """Return the solution's peak memory in bytes, without the interpreter's; None if it cannot be measured, and
-        infinity if the process ended before it could be.
+        """Return the solution's peak memory in bytes, without the interpreter's memory.
+
+        It is None if it cannot be measured, and infinity if the process ended before it could be measured.
         """
         return self.footprint.peak() if self.footprint else None
 
@@ -256,8 +266,8 @@ class Attempt:
         return value
 
     def _patiently(self, transfer: Callable[[], int]) -> int:
-        """Wait until the channel is ready, call `transfer` and return its result. Raise SolutionError if that takes too
-        long.
+        """Wait until the channel is ready, call `transfer`, and return its result. Raise SolutionError if the wait is
+        too long.
         """
         while True:
             self.channel.settimeout(LOOK)
@@ -295,7 +305,7 @@ class Attempt:
         return [place for place in sys.path if Path(place).name in reachable.PACKAGES]
 
     def _collect_output(self) -> None:
-        """Keep the first PRINTS characters of the output, and discard the rest."""
+        """Keep the first PRINTS characters of the solution's output, and discard the rest."""
         with self.process.stdout as pipe:
             while chunk := pipe.read1(1 << 16):
                 rest = PRINTS - len(self.solution.printed)

@@ -1,4 +1,4 @@
-"""Start a program in its own Linux namespaces with Bubblewrap, where `bwrap` is installed and permitted.
+"""Start a program in its own Linux namespaces with Bubblewrap. This works where `bwrap` is installed and permitted.
 
 The program sees the given files, read-only, and neither the network nor any process but its own. System calls are
 still filtered from within (`sandbox.py`): namespaces alone would let it fork, and fill memory with temporary files.
@@ -31,7 +31,7 @@ def command(files: Reachable) -> list[str]:
 
 @functools.cache
 def works(files: Reachable) -> bool:
-    """Return whether Python starts in Bubblewrap: `bwrap` may be missing, or Linux may refuse namespaces."""
+    """Return whether Python starts in Bubblewrap. It does not if `bwrap` is missing or Linux refuses namespaces."""
     python = [sys.executable, "-I", "-c", "import numpy, greenlet"]
     try:
         return subprocess.run([*command(files), *python], capture_output=True, timeout=30).returncode == 0
@@ -40,10 +40,10 @@ def works(files: Reachable) -> bool:
 
 
 def start(program: list[str], files: Reachable, pass_fds=(), **options: Any) -> tuple[subprocess.Popen, int]:
-    """Start `program` and return bwrap's process and the program's PID outside the namespace.
+    """Start `program`, and return bwrap's process and the PID that the program has outside the namespace.
 
-    The process ends when the program does; if signal n ended it, the exit code is 128 + n. `options` are those of
-    subprocess.Popen.
+    Bwrap's process ends when the program does. If signal n ended the program, the exit code is 128 + n. `options` are
+    those of subprocess.Popen.
     """
     info, theirs = os.pipe()
     with open(info, encoding="utf-8") as info:

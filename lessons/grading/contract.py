@@ -1,4 +1,4 @@
-"""Argument checks for `comm` and `task` as a solution sees them, with a readable message for each misuse.
+"""Check the arguments that a solution passes to `comm` and `task`, and report each misuse with a readable message.
 
 A wrong argument is reported before it reaches the cluster, where it would fail on another line, or not at all.
 """
@@ -25,7 +25,7 @@ class Misuse(Exception):
 def check(
     what: str, given: tuple[Any, ...], size: int, vector: Callable[[], int], takes: Mapping[str, Takes] | None = None
 ) -> None:
-    """Raise Misuse unless these are valid arguments for `what`, a method of comm or task, in a group of `size` ranks.
+    """Raise Misuse unless `given` are valid arguments for `what`, a method of comm or task, in a group of `size` ranks.
 
     `vector()` is the length of this rank's parameters. `takes` overrides TAKES for methods whose arguments a check
     defines differently.
@@ -38,8 +38,9 @@ def check(
 
 
 def describe_value(value: Any) -> str:
-    """Return a value as quoted in messages: an array by its type and shape, a long list by its length, anything else as
-    its shortened repr.
+    """Return a value in the form in which messages quote it.
+
+    An array is described by its type and shape, a long list by its length, and anything else by its shortened repr.
     """
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"

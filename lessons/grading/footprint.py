@@ -16,7 +16,7 @@ FIELDS = re.compile(rb"^(VmHWM|RssAnon|RssShmem|VmSwap|HugetlbPages):\s+(\d+) kB
 
 
 class Footprint:
-    """The memory of one process, relative to when this object was created."""
+    """The memory of one process, relative to its memory when this object was created."""
 
     def __init__(self, process: int):
         self._status, self._before, self._most = None, None, 0
@@ -25,8 +25,8 @@ class Footprint:
         self._before = self._now()
 
     def look(self) -> tuple[int, int] | None:
-        """Return the current (resident, kept) in bytes and update the maximum of `kept`; None if the process
-        has ended.
+        """Return the current (resident, kept) in bytes, or None if the process has ended. This also updates the maximum
+        of `kept`.
         """
         now = self._now()
         if now and self._before:
@@ -34,7 +34,9 @@ class Footprint:
         return now
 
     def peak(self) -> float | None:
-        """Return the peak so far, in bytes; None where it cannot be measured, and infinity if the process has ended."""
+        """Return the peak so far, in bytes. It is None where memory cannot be measured, and infinity if the process has
+        ended.
+        """
         if not self._before:
             return None
         now = self.look()

@@ -39,7 +39,7 @@ LONGEST = 200_000  # characters of a solution
 
 @dataclass(frozen=True)
 class Mark:
-    """One criterion: the points it is worth, those earned, and what was observed."""
+    """One criterion, with the points that it is worth, the points earned, and what was observed."""
 
     name: str
     points: int
@@ -49,13 +49,13 @@ class Mark:
 
 @dataclass(frozen=True)
 class GradingReport:
-    """The result of grading. `score` is 0 to 100; `error` is why grading ended early, else "".
+    """The result of grading. `score` is 0 to 100. `error` says why grading ended early, or is "" if it did not.
 
-    `sandbox` maps what was protected (sandbox.ALL) to the mechanism that did it; `timelines` maps "yours" and "the
-    textbook's" to what each rank did when (`timelines.plain`), the latter only once every mark is earned, since it may
-    be the answer. `hints` are the hints that the student took, such as "2.1"; `level` is the level of the start file
-    (`levels.level_of`). `untouched` is True if the file is an unchanged start file: nothing was handed in yet, and
-    nothing judged.
+    `sandbox` maps what was protected (sandbox.ALL) to the mechanism that did it. `timelines` maps "yours" and "the
+    textbook's" to timelines of the ranks (`timelines.plain`). The textbook's is there only once every mark is earned,
+    since it may be the answer. `hints` are the hints that the student took, such as "2.1". `level` is the level of the
+    start file (`levels.level_of`). `untouched` is True if the file is an unchanged start file: nothing was handed in
+    yet, and nothing judged.
     """
 
     chapter: str
@@ -89,8 +89,8 @@ def grade(
     hints: Sequence[str] = (),
     practice: bool = True,
 ) -> GradingReport:
-    """Grade `source` as a solution to the chapter's exercise and return the report. Raise ValueError if the chapter has
-    none.
+    """Grade `source` as a solution to the chapter's exercise, and return the report. Raise ValueError if the chapter
+    has no exercise.
 
     An unchanged start file earns nothing, even if it does some things right. A file of level 1 is graded on its
     predictions in `practice`, and refused where grades count. `hints` are the hints taken, for the report; those named
@@ -132,10 +132,10 @@ def judge(
     seed: int,
     chapter: str = "",
 ) -> GradingReport:
-    """Judge a solution, or its source, with `check`, and return the report. Marks earned before an error count; the
-    others are lost.
+    """Judge a solution with `check`, and return the report. `solution` may also be its source.
 
-    An error of the check itself is reported with its line, so that a student gets a report whatever happens.
+    Marks earned before an error count, and the others are lost. An error of the check itself is reported with its line,
+    so that a student gets a report whatever happens.
     """
     began = time.monotonic()
     solution = Solution(solution) if isinstance(solution, str) else solution
@@ -165,7 +165,7 @@ def judge(
 
 
 def _failed(failure: Exception) -> str:
-    """Return a sentence for the maintainer on what went wrong in the grader, and where."""
+    """Return a sentence that says what went wrong in the grader itself, and where. It is meant for the maintainer."""
     last = traceback.extract_tb(failure.__traceback__)[-1]
     where = f"{Path(last.filename).name}, line {last.lineno}"
     said = f"{type(failure).__name__}: {str(failure)[:200]}" if str(failure) else type(failure).__name__

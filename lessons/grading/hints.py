@@ -1,5 +1,6 @@
-"""The hints that a student took: those from the command line, stored in the working folder, and those that a solution
-names.
+"""Record the hints that a student took.
+
+They are those from the command line, which are stored in the working folder, and those that a solution names.
 """
 
 import json
@@ -14,17 +15,21 @@ TOLD = re.compile(r"^# Hints taken: *(\d+\.\d+(?:, *\d+\.\d+)*)\.?\s*$", re.MULT
 
 
 def hints_in_source(source: str) -> list[str]:
-    """Return the hints that a solution names in LINE, which records them in the handed-in file."""
+    """Return the hints that a solution names in a comment such as "# Hints taken: 2.1, 2.2"."""
     return [name.strip() for line in TOLD.findall(source[:200_000]) for name in line.split(",")]
 
 
 def hints_taken(sheet: Sheet, file: Path | None) -> list[str]:
-    """Return the hints taken for this solution, in order, as "2.1" (mark 2, step 1); `file` may be None."""
+    """Return the hints taken for the solution in `file`, in order. For example, "2.1" is step 1 for mark 2. `file` may
+    be None.
+    """
     return _every(file).get(_key(sheet, file), [])
 
 
 def take(sheet: Sheet, mark: int, file: Path | None) -> tuple[int, str]:
-    """Record and return the (step, text) of the next hint on this mark; the last one is repeated."""
+    """Return the next hint on this mark as (step, text), and record that it was taken. After the last step, that step
+    is repeated.
+    """
     before = hints_taken(sheet, file)
     step = min(1 + sum(name.startswith(f"{mark}.") for name in before), len(STEPS))
     text = sheet.hint(mark, step)

@@ -1,4 +1,4 @@
-"""The grader's side of a rank played by a solution: it makes the calls of cluster and task that the solution requests.
+"""The grader's side of a rank that a solution plays. It makes the calls of cluster and task that the solution requests.
 
 Nothing that a solution sends is trusted: it can request only the words below, objects are looked up by number, and
 arrays are checked before they reach compiled code.
@@ -26,18 +26,20 @@ HELD = {"send", "isend", "broadcast", "all_gather", "all_reduce", "reduce_scatte
 
 
 class SolutionError(Exception):
-    """An error of the solution that ends its grading; the message is a sentence for its author."""
+    """Raised for an error of the solution that ends its grading. The message is a sentence for the solution's
+    author.
+    """
 
 
 @dataclass
 class Quota:
-    """The calls and bytes that all ranks of a solution have used in one run."""
+    """The number of calls and bytes that all ranks of a solution have used in one run."""
 
     calls: int = 0
     sent: int = 0
 
     def count(self, what: str, given: tuple[Any, ...]) -> None:
-        """Count a call. Raise SolutionError if there are too many, or if they send too much."""
+        """Count a call and the bytes that it sends. Raise SolutionError if there are too many of either."""
         self.calls += 1
         if self.calls > CALLS:
             raise SolutionError(
@@ -51,7 +53,9 @@ class Quota:
 
 
 class HostedRank:
-    """One rank's communicators, shared vectors and handles by number, and its task."""
+    """The objects that a solution's rank uses: its task, and its communicators, shared vectors and handles by
+    number.
+    """
 
     def __init__(self, comm: Any, task: Any, quota: Quota | None = None):
         self.task, self.steps, self.quota = task, None, quota or Quota()
@@ -59,8 +63,8 @@ class HostedRank:
         self.made = 0
 
     def do(self, request: Any) -> Any:
-        """Carry out the request (what, number, arguments ...) and return its result. Raise SolutionError if it is
-        invalid.
+        """Carry out a request, (what, number, arguments ...), and return its result. Raise SolutionError if the request
+        is invalid.
         """
         if not isinstance(request, tuple) or len(request) < 2:
             raise SolutionError("it sent an invalid request.")
@@ -127,7 +131,10 @@ class HostedRank:
 
     @staticmethod
     def _part(thing: Any, name: str, what: str) -> Any:
-        """Return `thing`. Raise SolutionError if it lacks `what`: a check may offer only part of a cluster or task."""
+        """Return `thing`, or raise SolutionError if it lacks `what`.
+
+        It may lack it because a check may offer only part of a cluster or task.
+        """
         if not hasattr(thing, what):
             raise SolutionError(f"there is no {name}.{what} in this exercise.")
         return thing
@@ -141,8 +148,10 @@ def _vector(x: Any, what: str) -> np.ndarray:
 
 
 def _shared(thing: Any, what: str, *given: Any) -> np.ndarray | None:
-    """Read a shared vector and return its numbers, or add to it or write into it and return None. Raise SolutionError
-    if coordinates or values do not fit it.
+    """Read a shared vector and return its numbers, or change it and return None.
+
+    `what` says whether numbers are read, added or written. Raise SolutionError if coordinates or values do not fit the
+    vector.
 
     A probe may have `write`, which overwrites numbers. It may have `blank`, of the same shape, instead of `vector`,
     since a solution could read `vector` at no cost.

@@ -1,4 +1,5 @@
-"""An attempt in the grader's own process, for browsers, which cannot start others; a web worker is the sandbox.
+"""An attempt in the grader's own process, for browsers, which cannot start other processes. There, a web worker is the
+sandbox.
 
 Nothing separates the solution from its grader, so this is for practice only. Memory is not measured.
 """
@@ -15,8 +16,8 @@ from lessons.grading.sandbox_worker import LoadedSolution, pack, read_frame
 
 
 class InProcess(Attempt):
-    """An attempt that runs the solution in this process. Arguments and results are copied, as they would be over the
-    channel to another process.
+    """An attempt that runs the solution in this process. Arguments and results are copied, as on the channel to another
+    process.
     """
 
     def __init__(self, solution: Solution):
@@ -60,7 +61,7 @@ class InProcess(Attempt):
 
 
 def _copy(value: Any) -> Any:
-    """Return a copy of a plain value, packed and unpacked as on the channel to another process."""
+    """Return a copy of a plain value. It is packed and unpacked as on the channel to another process."""
     frame = b"".join(pack(value))
     at = 0
 

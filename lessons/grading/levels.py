@@ -1,4 +1,5 @@
-"""The levels of an exercise: the same program with more and more of it missing, all graded by the same check.
+"""The levels of an exercise. They are the same program with more and more of it missing, and the same check grades them
+all.
 
     1   the textbook's program to read, and questions about a run of it
     2   one line is missing
@@ -52,12 +53,12 @@ def template(sheet: Sheet, level: int) -> str:
 
 
 def solution(sheet: Sheet) -> str:
-    """Return the solution that levels are cut from."""
+    """Return the source of the solution that levels are cut from."""
     return (sheet.folder / "solution.py").read_text("utf-8")
 
 
 def asks_for_predictions(source: str) -> bool:
-    """Return whether a handed-in file is of level 1."""
+    """Return whether a handed-in file is of level 1, which asks for predictions."""
     try:
         return any(isinstance(node, ast.FunctionDef) and node.name == PREDICTIONS for node in ast.parse(source).body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -65,9 +66,9 @@ def asks_for_predictions(source: str) -> bool:
 
 
 def level_of(source: str) -> int | None:
-    """Return the level that a file started from: 1 if it has the function of level 1, else the number in its header.
+    """Return the level that a file started from, or None if it does not say so.
 
-    None if it has neither.
+    The level is 1 if the file has the function of level 1, and otherwise the number in its header.
     """
     if asks_for_predictions(source):
         return 1
@@ -76,13 +77,18 @@ def level_of(source: str) -> int | None:
 
 
 def is_start_file(sheet: Sheet, source: str) -> bool:
-    """Return whether a file is an unchanged start file, ignoring its docstring, comments and layout."""
+    """Return whether a file is an unchanged start file.
+
+    Its docstring, comments and layout do not matter.
+    """
     given = (sheet.source, *(template(sheet, level) for level in LEVELS if sheet.notes))
     return _program(source) in map(_program, given)
 
 
 def _program(source: str) -> str:
-    """Return a file's code without docstring, comments and layout, or the text itself if it is not valid Python."""
+    """Return a file's code in a form without docstring, comments and layout. Return the text itself if it is not valid
+    Python.
+    """
     try:
         first, *others = body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -92,7 +98,7 @@ def _program(source: str) -> str:
 
 
 def points(sheet: Sheet) -> dict[str, int]:
-    """Return {question: 1} for the questions of level 1, each of which is a mark worth one point."""
+    """Return {question: 1} for the questions of level 1. Each is a mark worth one point."""
     return {question["ask"]: 1 for question in sheet.notes["read"]["question"]}
 
 
@@ -117,8 +123,10 @@ def check(sheet: Sheet) -> Any:
 
 
 def _answer(question: dict[str, Any], done: Any) -> float:
-    """Return the answer: a value from the summary of a schedule or of the run, or the last value of a quantity measured
-    in the run. Values of the run are divided by `per`.
+    """Return the answer to a question of level 1.
+
+    It is a value from the summary of a schedule or of the run, or the last value of a quantity measured in the run.
+    Values of the run are divided by `per`.
     """
     if "schedule" in question:
         from experiments.study.schedules import Plan, study
@@ -135,7 +143,7 @@ def _told(guess: Any) -> str:
 
 
 def _questions(sheet: Sheet) -> str:
-    """Return the start file of level 1."""
+    """Return the start file of level 1, which has the program to read and the questions about it."""
     from lessons import markup
 
     read = sheet.notes["read"]
@@ -164,7 +172,10 @@ def _with_level(sheet: Sheet, level: int) -> str:
 
 
 def _cut(sheet: Sheet, level: int) -> tuple[list[tuple[int, int]], str]:
-    """Return (the first and last line of each statement cut on this level, a text on what these statements do)."""
+    """Return the places of the statements that are cut on this level, and a text on what these statements do.
+
+    A place is the pair of a first and a last line.
+    """
     notes, source = sheet.notes[f"level{level}"], solution(sheet)
     lines = source.splitlines()
     statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
@@ -183,6 +194,6 @@ def _cut(sheet: Sheet, level: int) -> tuple[list[tuple[int, int]], str]:
 
 
 def _after_docstring(source: str, docstring: str) -> str:
-    """Return a module's source with a different docstring."""
+    """Return a module's source with its docstring replaced."""
     first = ast.parse(source).body[0]
     return f'"""{docstring}"""\n' + "\n".join(source.splitlines()[first.end_lineno :]) + "\n"

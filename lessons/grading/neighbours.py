@@ -6,10 +6,9 @@ from lessons.grading.grader import SolutionError
 
 
 class NeighbourComm:
-    """A comm that reaches only the neighbouring ranks. `part` is what each rank holds of the model: a "stage" or a
-    "module".
+    """A comm that reaches only the neighbouring ranks. It appends every array that arrives to `arrived`.
 
-    Arrived arrays are appended to `arrived`.
+    `part` names what each rank holds of the model: a "stage" or a "module".
     """
 
     def __init__(self, comm, part: str, arrived: list[np.ndarray]):

@@ -1,4 +1,4 @@
-"""How long the grader waits for a solution.
+"""Limit how long the grader waits for a solution.
 
     quiet   CPU time since its last message: an endless loop
     idle    time in which it neither communicates nor computes: it sleeps
@@ -16,12 +16,12 @@ LOOK = 0.25  # s of waiting between two readings of the clocks
 
 
 class Exhausted(Exception):
-    """Raised when a limit is reached; the message completes a sentence about the solution."""
+    """Raised when a limit is reached. The message is the end of a sentence about the solution."""
 
 
 @dataclass
 class Limits:
-    """Limits in seconds, and how much of `idle` and `held` a solution has used."""
+    """Limits in seconds, and how much of the limits `idle` and `held` a solution has used up."""
 
     quiet: float = 2.0
     idle: float = 10.0
@@ -31,7 +31,7 @@ class Limits:
 
 
 class Patience:
-    """The clocks of one process of a solution."""
+    """The clocks that measure one process of a solution."""
 
     def __init__(self, limits: Limits, process: int):
         self.limits, self.process = limits, process
@@ -69,7 +69,9 @@ class Patience:
                 )
 
     def _clocks(self) -> tuple[float, float] | None:
-        """Return (seconds the process computed, seconds it or this thread was ready but had no processor)."""
+        """Return the seconds for which the process computed, and those for which it or this thread was ready but had no
+        processor.
+        """
         try:
             theirs, ours = (
                 Path(f"/proc/{who}/schedstat").read_text("ascii").split() for who in (self.process, "thread-self")

@@ -1,4 +1,4 @@
-"""Plain words for errors in a run that a solution takes part in."""
+"""Describe errors in plain words, for runs that a solution takes part in."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ RAGGED = re.compile(r"ValueError: setting an array element with a sequence\..*?i
 
 
 def deadlock(run: Run) -> str:
-    """Return a sentence on a deadlock, saying when it happened and who waits for whom; "" if the run had none."""
+    """Return a sentence that says when a deadlock happened and who waits for whom, or "" if the run had none."""
     if not run.waits:
         return ""
     waits: dict[str, list[int]] = {}
@@ -28,20 +28,20 @@ def deadlock(run: Run) -> str:
 
 
 def failure(error: str) -> str:
-    """Return the error of a run, with NumPy's messages in plain words."""
+    """Return the error of a run, with NumPy's messages replaced by plain words."""
     return RAGGED.sub(
         "NumPy cannot make an array from values of different shapes, such as vectors and None: remove None", error
     )
 
 
 def crash(values: Mapping[str, Any]) -> str:
-    """Return the start of a sentence on the worker that crashes in a run with these settings; "" if none does."""
+    """Return the start of a sentence about the worker that crashes in a run with these settings, or "" if none does."""
     rank = str(values.get("crash") or "").partition(":")[0]
     return f"when worker {rank} crashes, and comm.recv_any() returns ({rank}, None) for it: " if rank else ""
 
 
 def ranks_in_words(ranks: list[int]) -> str:
-    """Return "rank 3", "ranks 1 to 5", or "ranks 1, 3 and 4"."""
+    """Return ranks as words, such as "rank 3", "ranks 1 to 5" or "ranks 1, 3 and 4"."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     if len(ranks) > 2 and ranks == [*range(ranks[0], ranks[-1] + 1)]:

@@ -1,4 +1,4 @@
-"""The files that a solution can read: Python's, NumPy's and the system's libraries, nothing else.
+"""The files that a solution can read. They belong to Python, NumPy and the system's libraries.
 
 Other packages installed for the grader stay out of reach, since they may contain the data of an exercise.
 """
@@ -22,7 +22,9 @@ LIBRARIES = "/lib", "/usr/lib", "/lib64", "/usr/lib64"  # one of these, or a fol
 
 @dataclass(frozen=True)
 class Reachable:
-    """Files and folders that can be read, except `hidden` folders below them; paths in `readable` take precedence."""
+    """Files and folders that can be read, without the `hidden` folders below them. A path in `readable` can be read
+    even in a hidden folder.
+    """
 
     readable: tuple[str, ...]
     hidden: tuple[str, ...]
@@ -30,7 +32,7 @@ class Reachable:
     def apart(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return (readable, listed): the readable paths without hidden ones, and folders whose file names may be seen.
 
-        A sandbox needs this if it cannot exclude part of a folder that it has granted.
+        This is for a sandbox that cannot exclude part of a folder that it has granted.
         """
         split = [path for path in self.readable if any(_within(hidden, path) for hidden in self.hidden)]
         parts = [part for path in split for part in _around(path, self.hidden)]
@@ -54,7 +56,7 @@ def python() -> Reachable:
 
 
 def _libraries() -> list[str]:
-    """Return all paths to the folder of the C library, and the libraries loaded from elsewhere."""
+    """Return all paths to the folder of the C library, and the libraries that are loaded from other folders."""
     try:
         lines = Path("/proc/self/maps").read_text("utf-8", "replace").splitlines()
         mapped = {line.split(maxsplit=5)[5] for line in lines if ".so" in line}
@@ -70,7 +72,7 @@ def _libraries() -> list[str]:
 
 
 def _interpreter() -> Iterator[str]:
-    """Yield every path to this Python's executable, and the file that names its base installation."""
+    """Yield every path to this Python's executable, and the path of the file that names its base installation."""
     path = sys.executable
     yield os.path.join(sys.prefix, "pyvenv.cfg")
     yield path
@@ -81,7 +83,7 @@ def _interpreter() -> Iterator[str]:
 
 
 def _packages(folder: str) -> Iterator[str]:
-    """Yield the package folders below a folder that belongs to Python or the system."""
+    """Yield the folders of packages below a folder that belongs to Python or the system."""
     for pattern in ("", "python*/"):
         for name in PACKAGES:
             yield from map(str, Path(folder).glob(pattern + name))

@@ -1,7 +1,7 @@
-"""The stubs that a solution gets in the sandbox: every call is a request to the grader, which holds the cluster and the
-task.
+"""The stubs of comm and task that a solution gets in the sandbox. Every call of a stub is a request to the grader.
 
-Communicators, shared vectors and handles are numbers on the channel; the objects stay with the grader (`hosted.py`).
+The grader holds the cluster and the task (`hosted.py`). On the channel, communicators, shared vectors and handles are
+numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ Request = Callable[..., Any]
 
 
 class Remote:
-    """A proxy for an object of the grader; a missing attribute raises an error that lists the existing ones."""
+    """A proxy for an object of the grader. Access to a missing attribute raises an error that lists the existing
+    ones.
+    """
 
     name = ""
 
@@ -87,7 +89,7 @@ class RemoteComm(Remote):
 
 
 class RemoteHandle(Remote):
-    """Stub of `cluster.comm.Handle`; for an all-reduce, `x` is the array that receives the result."""
+    """Stub of `cluster.comm.Handle`. For an all-reduce, `x` is the array that receives the result."""
 
     name = "a handle"
 
@@ -104,7 +106,7 @@ class RemoteHandle(Remote):
 
 
 class RemoteShared(Remote):
-    """Stub of `cluster.shared_memory.Shared`; `vector` is a copy of the memory; only some checks offer `write`."""
+    """Stub of `cluster.shared_memory.Shared`. `vector` is a copy of the memory. Only some checks offer `write`."""
 
     name = "a shared vector"
 
@@ -131,9 +133,9 @@ def _place(where: Any) -> Any:
 
 
 class RemoteTask(Remote):
-    """Stub of `workloads.task.Task`; the check defines what the methods from `forward` to `classify` do.
+    """Stub of `workloads.task.Task`. The check defines what the methods from `forward` to `classify` do.
 
-    It also defines `start(places)`, in exercises in which a rank asks for some numbers only.
+    It also defines `start(places)`, in exercises in which a rank asks only for some of the numbers.
     """
 
     name = "task"

@@ -1,4 +1,4 @@
-"""Limit comm and task to what an exercise offers, so that nothing bypasses the grader's observation."""
+"""Limit comm and task to what an exercise offers, so that a solution cannot bypass the grader's observation."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from lessons.grading.hosted import SolutionError
 
 
 class Restricted:
-    """An object with only the given attributes; any other raises SolutionError."""
+    """An object that has only the given attributes. Access to any other raises SolutionError."""
 
     def __init__(self, name: str, **parts: Any):
         self._name, self._parts = name, parts

@@ -1,4 +1,4 @@
-"""The sandbox of an untrusted program: limits, enforced by the operating system, on what it can reach and use.
+"""The sandbox of an untrusted program: limits on what it can reach and use, enforced by the operating system.
 
     limits         CPU time, memory, files of 0 bytes, few open files, no core dump: everywhere
     system calls   (seccomp, Linux) only those that computing and reading files need. None of them creates a process,
@@ -41,7 +41,9 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def limit(cpu: int, memory: int) -> None:
-    """Limit this process to `cpu` s and `memory` bytes. Raise ImportError if the system cannot do that."""
+    """Limit this process to `cpu` seconds of CPU time and `memory` bytes. Raise ImportError if the system cannot do
+    that.
+    """
     try:
         import resource
     except ImportError:
@@ -60,10 +62,10 @@ def limit(cpu: int, memory: int) -> None:
 
 
 def confine(readable: Iterable[str] | None, listed: Iterable[str] = ()) -> dict[str, str]:
-    """Confine this process permanently, and return the mechanism that protects each item of ALL, if there is one.
+    """Confine this process permanently, and return {item of ALL: the mechanism that protects it}.
 
-    Afterwards only files below `readable` can be read, and only names below `listed`. `readable` is None if bubblewrap
-    enforces this.
+    Items that nothing protects are missing. Afterwards only files below `readable` can be read, and only names below
+    `listed`. `readable` is None if bubblewrap enforces this.
     """
     holds = {LIMITS: "rlimit"} | ({FILES: "bubblewrap"} if readable is None else {})
     if sys.platform == "linux" and platform.machine() in (X86[0], ARM[0]):
@@ -98,8 +100,9 @@ def _landlock(libc, readable: Iterable[str], listed: Iterable[str]) -> bool:
 
 
 def _seccomp(libc) -> bool:
-    """Install a BPF filter that checks the machine, number and flags of every system call; return whether the kernel
-    accepted it.
+    """Install a BPF filter that checks the machine, number and flags of every system call.
+
+    Return whether the kernel accepted it.
     """
     LOAD, EQUAL, ANY_BIT, RETURN = 0x20, 0x15, 0x45, 0x06
     allow, unknown, die = 0x7FFF0000, 0x00050000 | 38, 0x80000000  # 38: ENOSYS

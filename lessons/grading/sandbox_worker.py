@@ -27,8 +27,9 @@ WHOLE = 2**63  # bound on the magnitude of an integer: no array holds a larger o
 
 
 def pack(value: Any) -> list[memoryview]:
-    """Return a frame with `value`: None, a number, text, an array, or tuples, lists and dicts of these. Raise TypeError
-    for any other value.
+    """Return a frame with `value`. Raise TypeError if its type cannot be packed.
+
+    A value is None, a number, text, an array, or a tuple, list or dict of these.
     """
     arrays: list[np.ndarray] = []
     header = json.dumps(_encode(value, arrays)).encode()
@@ -84,8 +85,9 @@ def _decode(value: Any, body: bytearray) -> Any:
 
 
 def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, BODY)) -> Any:
-    """Return the value of the next frame from `receive`. Raise EOFError at the end, ValueError if the frame is too long
-    or malformed.
+    """Return the value of the next frame. `receive` fills a buffer from the channel.
+
+    Raise EOFError at the end of the data, and ValueError if the frame is too long or malformed.
     """
 
     def exactly(count: int) -> bytearray:
@@ -105,13 +107,14 @@ def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HE
 
 
 class Unfit(Exception):
-    """Raised if the solution lacks a required function; the message is a sentence for its author."""
+    """Raised if the solution lacks a required function. The message is a sentence for the solution's author."""
 
 
 class LoadedSolution:
-    """A solution as a module. Each method returns {"result": a plain value}, or {"raised": the exception and its line}.
+    """A solution, loaded as a module. Each method returns {"result": a plain value}, or {"raised": the exception and
+    its line}.
 
-    `stubs` is `lessons.grading.remote`, which must be loaded before files are out of reach; `signatures` maps each
+    `stubs` is `lessons.grading.remote`, which must be loaded before files are out of reach. `signatures` maps each
     required function to its arguments.
     """
 
@@ -123,7 +126,7 @@ class LoadedSolution:
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
 
     def load(self) -> dict[str, Any]:
-        """Run the file; the result's value is None."""
+        """Run the file as a module. The value of the result is None."""
         return self._attempt(lambda: exec(compile(self.source, self.name, "exec"), self.module.__dict__))
 
     def call(self, function: str, *given: Any) -> dict[str, Any]:
@@ -131,13 +134,18 @@ class LoadedSolution:
         return self._attempt(lambda: self._function(function)(*given))
 
     def find(self, role: str) -> dict[str, Any]:
-        """Return {"result": True} if the file has a function that plays `role`; else what was raised."""
+        """Return {"result": True} if the file has a function that plays `role`, or {"raised": what was raised}
+        otherwise.
+        """
         return self._attempt(lambda: bool(self._role(role)))
 
     def play(
         self, request: Callable[..., Any], rank: int, role: str, size: int, per_epoch: int, settings: dict[str, Any]
     ) -> dict[str, Any]:
-        """Act as a rank, whose calls of cluster and task go through `request`, and return what its function returns."""
+        """Play a rank with the function `role`, and return what the function returns.
+
+        Its calls of cluster and task go through `request`.
+        """
         comm, task = self.stubs.RemoteComm(request, 0, rank, size), self.stubs.RemoteTask(request, per_epoch)
         s = self.stubs.RemoteSettings(settings)
         return self._attempt(lambda: self._role(role)(comm, task, s))
@@ -210,7 +218,7 @@ def serve(channel: int) -> None:
 
 
 def _defined(module: types.ModuleType) -> str:
-    """Return the functions that a solution defines, as the end of a sentence."""
+    """Return the end of a sentence that names the functions that a solution defines."""
     own = [name for name, thing in vars(module).items() if isinstance(thing, types.FunctionType)]
     return f"; it has {', '.join(own[:5])}" if own else ""
 

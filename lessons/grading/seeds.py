@@ -1,4 +1,4 @@
-"""Seeds for what a solution must not know in advance, from a range too large to search."""
+"""Draw seeds for what a solution must not know in advance, from a range too large to search."""
 
 import random
 import secrets
@@ -10,15 +10,15 @@ BITS = 128
 
 
 def grading_seed() -> int:
-    """Return a seed for all hidden cases of one grading."""
+    """Return a random seed that determines all hidden cases of one grading."""
     return secrets.randbelow(GRADING)
 
 
 def experiment_seed(dice: random.Random) -> int:
-    """Return a random seed out of all those that an experiment allows."""
+    """Return a random seed from the range that an experiment allows."""
     return dice.randint(0, MOST_SEED)
 
 
 def unguessable(dice: random.Random) -> int:
-    """Return a seed for NumPy, BITS bits long."""
+    """Return a random seed of BITS bits for NumPy."""
     return dice.getrandbits(BITS)

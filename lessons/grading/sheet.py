@@ -1,9 +1,10 @@
-"""The sheet of an exercise: everything known before a solution is handed in, read from the chapter's files without
-running them.
+"""The sheet of an exercise: everything that is known before a solution is handed in.
 
-exercise.py     the task (its docstring); TARGETS, with the unit of each; the function to write
-check.py        POINTS, by mark
-exercise.toml   hints, and the statements cut from solution.py for each level (`levels.py`)
+It is read from the chapter's files, without running them:
+
+    exercise.py     the task (its docstring); TARGETS, with the unit of each; the function to write
+    check.py        POINTS, by mark
+    exercise.toml   hints, and the statements cut from solution.py for each level (`levels.py`)
 """
 
 import ast
@@ -20,7 +21,7 @@ STEPS = ("concept", "principle", "almost the line")
 
 @dataclass(frozen=True)
 class Target:
-    """A limit that a solution must meet: its name, its value as written in the file (`most`), and what it counts
+    """A limit that a solution must meet. It has a name, its value as written in the file (`most`), and what it counts
     (`of`).
     """
 
@@ -30,7 +31,9 @@ class Target:
 
 
 class Sheet:
-    """The exercise of `chapter` as shown before a solution is handed in. Raises ValueError if there is none."""
+    """The exercise of `chapter`, as shown before a solution is handed in. The constructor raises ValueError if there is
+    none.
+    """
 
     def __init__(self, chapter):
         if not chapter.exercise:
@@ -41,7 +44,9 @@ class Sheet:
 
     @cached_property
     def task_alone(self) -> str:
-        """The task without the template below it: "the server below" becomes "the server of exercise.py"."""
+        """The task in a form without the template below it. For example, "the server below" becomes "the server of
+        exercise.py".
+        """
 
         def paragraph(found: re.Match) -> str:
             where = f"The {found[1]} of exercise.py (`exercise {self.name} --level 0`)"
@@ -51,7 +56,7 @@ class Sheet:
 
     @cached_property
     def program(self) -> str:
-        """The template without its docstring, which is the task."""
+        """The template without its docstring, which holds the task."""
         return "\n".join(self.source.splitlines()[self.tree.body[0].end_lineno :]).strip()
 
     @cached_property
@@ -67,7 +72,9 @@ class Sheet:
 
     @cached_property
     def settings(self) -> tuple[str, ...] | None:
-        """The names of the settings that the task uses, such as "backups" for `s.backups`; None if it uses none."""
+        """The names of the settings that the task uses, or None if it uses none. For example, `s.backups` gives
+        "backups".
+        """
         return tuple(dict.fromkeys(re.findall(r"\bs\.(\w+)", self.source))) or None
 
     @cached_property
@@ -76,7 +83,7 @@ class Sheet:
 
     @cached_property
     def targets(self) -> tuple[Target, ...]:
-        """The entries of TARGETS, each with its comment."""
+        """The limits in TARGETS, each with its comment."""
         found, lines = _assigned(self.tree, "TARGETS"), self.source.splitlines()
         if found is None:
             return ()
@@ -95,11 +102,13 @@ class Sheet:
 
     @cached_property
     def hints(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Each mark with its hints, (mark, hints in the order of STEPS)."""
+        """Each mark with its hints, as (mark, hints in the order of STEPS)."""
         return tuple((hint["mark"], tuple(hint["steps"])) for hint in self.notes.get("hint", ()))
 
     def hint(self, number: int, step: int) -> str:
-        """Return hint `step`, from 1, on mark `number`, from 1. Raise ValueError if there is none."""
+        """Return a hint on a mark. `number` is the mark's number and `step` the hint's, both from 1. Raise ValueError
+        if there is none.
+        """
         if not 1 <= number <= len(self.hints) or not 1 <= step <= len(self.hints[number - 1][1]):
             raise ValueError(
                 f"there is no hint {number}.{step}; {self.name} has {len(self.hints)} marks, {len(STEPS)} hints each."
@@ -108,7 +117,7 @@ class Sheet:
 
 
 def _assigned(tree: ast.Module, name: str) -> Any:
-    """Return the expression assigned to `name` in a module, or None."""
+    """Return the expression that is assigned to `name` in a module, or None."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]:
             return node.value

@@ -1,4 +1,5 @@
-"""The timelines of a report: what each rank did when in the solution's run and in the textbook's, as JSON values.
+"""The timelines of a report, as JSON values. They show when each rank did what, in the solution's run and in the
+textbook's run.
 
 A timeline is {"ranks", "labels", "spans", "messages"}, the last two tables of `tracing.Trace` by column; times have six
 significant digits. Of a long run only the beginning is kept: it shows the pattern.
