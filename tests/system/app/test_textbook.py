@@ -102,7 +102,20 @@ def charts(page) -> int:
     return sum("chart-" in one.proto.id for one in page.get("bidi_component"))
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
+EVERY_KIND = ("collectives", "large_batches", "pipelines")  # of block, in the text and in folds
+
+
+@pytest.mark.slow
+def test_some_chapters_have_every_kind_of_block_inside_and_outside_of_folds():
+    def kinds(chapters):
+        every = [block for name in chapters for block in lessons.chapter(name).blocks()]
+        inner = [block for fold in every if isinstance(fold, markup.Fold) for block in fold.blocks]
+        return {*map(type, every)}, {*map(type, inner)}
+
+    assert kinds(EVERY_KIND) == kinds(CHAPTERS)
+
+
+@pytest.mark.parametrize("name", slow_except(EVERY_KIND, CHAPTERS))
 def test_a_chapter_shows_all_of_its_text_figures_and_sources(book, name):
     page = book(chapter=name, everything="true")
     blocks = [*unfolded(lessons.chapter(name).blocks())]
