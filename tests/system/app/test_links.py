@@ -89,7 +89,7 @@ def test_a_page_opens_with_any_link(name, folders, monkeypatch):
 def test_links_that_are_almost_right_are_an_experiment_or_a_sentence():
     draw = np.random.default_rng(4)
     opened = 0
-    for case in range(1500):
+    for case in range(600):
         algorithm = algorithms.names()[case % len(algorithms.names())]
         known = [*controls.owners(algorithm, "none", "digits"), "nonsense", "coding", "settings"]
         odd = [*ODD, "0.01", "10", "none", "auto", "1:3", "2:0.1-0.2", "digits", "10GbE", "a&b", "=", "+", "\ud83d"]
@@ -101,7 +101,7 @@ def test_links_that_are_almost_right_are_an_experiment_or_a_sentence():
             opened += 1
         except ValueError as error:
             assert is_a_sentence(str(error)), link
-    assert 50 < opened < 1000  # neither all nor next to none
+    assert 20 < opened < 400  # neither all nor next to none
 
 
 def study_job():
