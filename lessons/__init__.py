@@ -63,7 +63,9 @@ def figures(chapter: str) -> dict:
 
 
 def find(name: str):
-    """Return the Figure named "warm_up" or "large_batches.warm_up". Raise ValueError if there is none."""
+    """Return the Figure with this name, which is short, such as "warm_up", or full, such as "large_batches.warm_up".
+    Raise ValueError if there is none.
+    """
     every = {figure: chapter for chapter in CHAPTERS for figure in figures(chapter)}
     short = name.rpartition(".")[2]
     if short not in every or name not in (short, f"{every[short]}.{short}"):

@@ -70,12 +70,12 @@ class Chapter:
 
     @property
     def number(self) -> int:
-        """The chapter's number in the book, from 1; 0 if it is not registered."""
+        """The chapter's number in the book, counted from 1. It is 0 if the chapter is not registered."""
         return lessons.CHAPTERS.index(self.name) + 1 if self.name in lessons.CHAPTERS else 0
 
     @property
     def part(self) -> str:
-        """The title of the part of the book that this chapter belongs to; "" if the chapter is not registered."""
+        """The title of the part of the book that this chapter belongs to, or "" if the chapter is not registered."""
         begun = [lessons.PARTS[name] for name in lessons.CHAPTERS[: self.number] if name in lessons.PARTS]
         return begun[-1] if begun else ""
 

@@ -27,7 +27,7 @@ def lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def pieces(text: str) -> list[tuple[str, str]]:
-    """Return the pieces of a text in order, each (title, text); the title is "" outside folds."""
+    """Return the pieces of a text in order, each as (title, text). Outside folds, the title is ""."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for line, code in lines(text):
         begins = None if code else BEGIN.match(line)

@@ -38,8 +38,8 @@ class Break:
 
 @dataclass(frozen=True)
 class Trial:
-    """A figure or multiple-choice question to try with fresh seeds. `claims` is the number of claims to test; each
-    recorded answer of a question counts as one.
+    """A figure or multiple-choice question to try with fresh seeds. `claims` is the number of claims to test. For a
+    question, it is the number of recorded answers.
 
     `breaks(seeds, on_run)` returns the claims that do not hold, and calls `on_run` before each run.
     """

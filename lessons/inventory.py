@@ -42,7 +42,7 @@ class ConceptChoice(BaseModel):
 
 @dataclass(frozen=True)
 class ConceptQuestion:
-    """One question of the inventory; `name` is the full name of the quiz item."""
+    """One question of the inventory. `name` is the full name of the quiz item."""
 
     name: str
     ask: str

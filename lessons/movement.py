@@ -71,7 +71,7 @@ class Schedule(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """The timeline of a simulated run: what each rank does when."""
+    """The timeline of a simulated run, which shows when each rank does what."""
 
     experiment: Experiment
     tries: tuple[str, ...] = ()

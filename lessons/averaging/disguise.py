@@ -55,7 +55,9 @@ class Disguise:
         return g
 
     def _drawn_turns(self, w: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return TURNS rotations of pairs (one number from each half of the vector) as (order, cosines, sines)."""
+        """Draw TURNS rotations of pairs, and return each as (order, cosines, sines). A pair has one number from each
+        half of the vector.
+        """
         angles = (self.dice.uniform(0, 2 * np.pi, len(w) // 2) for _ in range(TURNS))
         return [
             (self.dice.permutation(len(w)), np.cos(angle).astype(w.dtype), np.sin(angle).astype(w.dtype))

@@ -49,7 +49,7 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mutant; the module's docstring describes its fields."""
+    """One mutant. The module's docstring describes its fields."""
 
     name: str
     module: str

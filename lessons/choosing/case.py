@@ -43,7 +43,7 @@ class Case:
 
     @property
     def flops(self) -> float:
-        """The FLOP/s of a rank."""
+        """The speed of a rank, in FLOP/s."""
         return self.speed * OF_PEAK * DEVICES[self.device].rate(self.itemsize)
 
     @property
@@ -103,7 +103,7 @@ class Case:
         return cut
 
     def seconds(self, layers: list[LayerShape]) -> float:
-        """Return the time a rank needs for the forward and backward pass of these layers on its batch, in s."""
+        """Return the time that a rank needs for the forward and backward passes of these layers on its batch, in s."""
         return self.batch * sum(layer.flops for layer in layers) / self.flops
 
     def ring(self, nbytes: float) -> float:

@@ -212,8 +212,8 @@ def more_ranks(run):
     look=Look("nodes", ("ring", "tree"), log="x", title="microseconds of latency"),
 )
 def what_nccl_expects(run):
-    """The latency that NCCL's tuner assumes for nodes of 8 GPUs, in microseconds. The protocol is the one for short
-    vectors (LL).
+    """The latency that NCCL's tuner assumes for nodes of 8 GPUs with the protocol for short vectors (LL), in
+    microseconds.
     """
     return [
         {"nodes": nodes} | {name: 1e6 * nccl.latency(name, "LL", nodes, 8) for name in ("ring", "tree")}

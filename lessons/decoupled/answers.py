@@ -30,7 +30,7 @@ def batches(run, modules: int) -> float:
 
 
 def replayed(run, modules: int) -> float:
-    """Return the computing time of a step of features replay, as a multiple of that of a step of SGD.
+    """Return the computing time of a step of features replay, as a multiple of the computing time of a step of SGD.
 
     Modules are equal. A backward pass costs two forward passes, and the last module repeats no forward pass.
     """
@@ -107,6 +107,6 @@ def cnn(run, method: str) -> str:
 
 
 def which(run, asked: str) -> str:
-    """Return the one method that meets the requirement `asked`."""
+    """Return the only method that meets the requirement `asked`."""
     fits = {"no wire": "greedy", "after each": "pipeline", "errors that": "replay", "old errors": "ddg"}
     return next(key for begins, key in fits.items() if asked.startswith(begins))

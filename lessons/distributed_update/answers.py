@@ -114,7 +114,8 @@ def gain(run, gradient: int, exchange: int, accumulate: int) -> float:
 
 
 def loss(run, accumulate: int, after: str) -> str:
-    """Compare the held-out loss with that of an update for every mini-batch at a learning rate of 0.1.
+    """Compare the held-out loss after accumulating gradients with the loss after an update for every mini-batch at
+    learning rate 0.1.
 
     Return "lower", "alike" or "higher".
     """

@@ -19,7 +19,7 @@ Takes = tuple[tuple[str, Callable[..., bool]], ...]
 
 
 class Misuse(Exception):
-    """Raised for a call with an invalid argument; the message is a sentence for the author of the solution."""
+    """Raised for a call with an invalid argument. The message is a sentence for the author of the solution."""
 
 
 def check(

@@ -1,4 +1,4 @@
-"""Whether workers that average their models keep up with one that sees all the data."""
+"""Whether workers that average their models keep up with a single worker that sees all the data."""
 
 import numpy as np
 
