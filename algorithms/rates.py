@@ -28,17 +28,21 @@ STAND_INS = {"mnist": "digits"}  # workloads that use another one's rates: image
 class Rate:
     """A line of the table of learning rates.
 
-    It was found with 200 steps, batches of 32, and 4 workers, or as many as the model can be cut for.
+    It was found with 200 steps, batches of 32, and 4 workers, or as many as the model can be cut for. A rate suits a
+    number of workers if, with every seed, it ends at a low enough held-out loss.
 
-    best   the rate with the lowest final held-out loss, averaged over seeds; lower and higher rates are worse
-    loss   that held-out loss
-    rate   the default for up to 4 workers: `best`, or half of it, if fewer workers tolerate no more and 4 tolerate it
-    many   the default for more: `rate`, or a half, quarter, eighth or sixteenth of it, as 6, 8 and 16 workers tolerate;
-           if 16 are impossible, as in a pipeline of few layers, what every number above 4 tolerates
-    many_loss   the held-out loss, with the worst seed, at which they end if they tolerate none of these; or 0
-    few_loss   the loss, with the worst seed, at which fewer than 4 workers end at `rate`, if 1 to 4 tolerate neither
-               `best` nor half of it; or 0
-    note   a warning, if even the best rate ends far above the lowest loss of all methods; else ""
+    best        the rate with the lowest final held-out loss, averaged over seeds; lower and higher rates are worse
+    loss        the final held-out loss at `best`
+    rate        the default for up to 4 workers: `best` or half of it, the larger one that suits 1 to 4 workers; if
+                neither does, the fewest workers decide
+    many        the default for more than 4 workers: `rate`, or a half, quarter, eighth or sixteenth of it, the largest
+                one that suits 6, 8 and 16 workers; if 16 are impossible, as in a pipeline of few layers, the largest
+                one that suits every possible number above 4
+    many_loss   if none of these suits them, the final held-out loss of more than 4 workers at `many`, with the worst
+                seed and number of workers; else 0
+    few_loss    if neither `best` nor half of it suits 1 to 4 workers, and `rate` does not suit fewer than 4, their
+                final held-out loss at `rate`, with the worst seed and number of workers; else 0
+    note        a warning, if even the best rate ends far above the lowest loss of all methods; else ""
     """
 
     best: float

@@ -4,9 +4,9 @@
 
 The first occurrence of a letter defines its size, and all others must agree. A size may also be computed from letters
 and from arguments after the arrays that are not arrays: "y (n // window), x (n)" is check(y, x, window). With >= an
-axis may be longer. The first array, the result, must not hold whole numbers, unless it is a code or all numbers that it
-is computed from are whole; codes and positions do not count as such numbers.
-Compiled code does no bounds checks: without this, a kernel would read and write beyond the end of a shorter array.
+axis may be longer. The first array is the result. It may hold whole numbers only if it is a code, or if all numbers
+that it is computed from are whole; codes and positions are not counted among these. Compiled code does no bounds
+checks: without this, a kernel would read and write beyond the end of a shorter array.
 """
 
 import re

@@ -8,8 +8,8 @@ it takes local steps. A server applies every push to its current w at once:
     server    sgd      w <- w - lr a
               adagrad  s <- s + a^2      w <- w - lr a / sqrt(s)
 
-The appendix pushes after steps 0, n_push, 2 n_push ..., so its first push has one gradient; here every push has n_push,
-and a last one those that are left.
+In the paper's appendix, replicas push after steps 0, n_push, 2 n_push ..., so the first push has one gradient. Here
+every push has n_push gradients, except the last one, which has those that are left.
 
 With `warm`, the first replica makes this many pushes alone: early gradients are large, and many stale ones at once
 overshoot. A run survives the loss of a replica, but not of a server.

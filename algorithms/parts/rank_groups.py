@@ -5,9 +5,8 @@ each other's units; ranks with the same units average their gradients. A rank se
 
     2 (P-1)/P (B/G) F + 2 (G-1)/G d/P  elements per step       P = N/G, F units in all, d parameters
 
-The first term falls with G and the second rises. For one layer from F units to F, with d = F^2 and many ranks, it is
-about
-2 (B F / G + F^2 G / N), least at
+The first term falls with G and the second rises. For one layer from F units to F units, with d = F^2 parameters and
+many ranks, a rank sends about 2 (B F / G + F^2 G / N) elements. That is least at
 
     G = sqrt(N B / F)
 

@@ -9,9 +9,10 @@ with the true gradient G and the covariance C of a single sample's gradient. Sol
     signal <- a signal + (1-a) (B |g|^2 - b mean |g_i|^2) / (B - b)            an estimate of |G|^2
     noise  <- a noise  + (1-a) (mean |g_i|^2 - |g|^2) / (1/b - 1/B)            an estimate of tr(C)
 
-noise / signal is the noise scale, in samples: far below it twice the batch is worth twice the steps, far above it is
-worth nothing. Both are averaged before the division: the mean of the ratios would be a different number. In a single
-step, and with little averaging, signal may be negative; then no scale is measured. w moves as in synchronous SGD.
+noise / signal is the noise scale, in samples: far below it, doubling the batch is worth doubling the steps; far above
+it, doubling gains nothing. Both are averaged before the division: the mean of the ratios would be a different number.
+In a single step, and with little averaging, signal may be negative; then no scale is measured. w moves as in
+synchronous SGD.
 
 Price: an all-reduce of d elements and one of a single element per step, 2 (N-1) (d+1) elements in total; two norms.
 Staleness: none.

@@ -43,7 +43,7 @@ def broadcast(comm: Comm, x: Message, src: int = 0, tag: int = COLLECTIVE) -> Me
 
 
 def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE, chunks: int = 0) -> None:
-    """Sum x in place: half by one binary tree, half by another whose inner ranks are the leaves of the first.
+    """Sum x in place: one half by a binary tree, the other by a second tree whose inner ranks are leaves of the first.
 
             0                                level 3
                     4                        level 2

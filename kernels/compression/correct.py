@@ -3,8 +3,8 @@
     u <- m u + g          v <- v + u
     u <- m (u + g)        v <- v + u + g        ahead: Nesterov's
 
-v is what has not been sent yet, u its velocity. With everything sent and v = 0 after every step, the sum of what was
-sent is the path of momentum.
+v is what has not been sent yet, u its velocity. If everything is sent and v is 0 after every step, the sum of what was
+sent is the path that momentum takes.
 
 Price: 3 FLOPs (ahead: 4) and 5 words per number (read v, u and g, write v and u).
 Source: Lin, Han, Mao, Wang & Dally, ICLR 2018, section 3.2.
