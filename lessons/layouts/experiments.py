@@ -134,8 +134,8 @@ WAYS = {"matrices": "tensor", "stages": "pipeline", "sequences": "context"}
     look=Look("GPUs", ("longer",), "split", log="x", title="how much longer a step is, %"),
 )  # fmt: skip
 def what_a_way_costs(run):
-    """Llama 3 8B on 64 H100s, where each copy of the model is split over `GPUs` of them in one way. A step has 512
-    sequences of 8,192 tokens, a micro-batch has one sequence, and nothing is recomputed.
+    """Llama 3 8B on 64 H100s. Each copy of the model is split over `GPUs` of them, by matrices, by stages or by
+    sequences. A step has 512 sequences of 8,192 tokens, a micro-batch has one, and nothing is recomputed.
 
     `longer`: how much longer a step takes than without a split, ignoring memory limits. `GB`: the memory of the fullest
     GPU. If the model is split into stages, each GPU has one, two or four of them, whichever is fastest.
