@@ -18,7 +18,7 @@ OF_PEAK = 0.5
 
 @dataclass(frozen=True)
 class Case:
-    """A model on a cluster of `ranks` devices, each its own node, with `batch` samples on each."""
+    """A model on a cluster of `ranks` devices. Each device is a node of its own and gets `batch` samples."""
 
     model: str
     device: str

@@ -58,8 +58,8 @@ def training(run, workers: int, model: str) -> str:
 
 
 def order(run, algorithm: str) -> str:
-    """Return the distinct results that this all-reduce gives for the sum of 1e8, 1, -1e8 and 1 in float32, in one
-    string.
+    """Return the results that ranks get for the sum of 1e8, 1, -1e8 and 1 in float32 with this all-reduce. The distinct
+    ones are in one string.
     """
     name = {"the": "ring", "recursive": "recursive_doubling", "one": "one server"}[algorithm.split()[0]]
     return value(experiments.order_of_sums.rows(run), "1e8 + 1 - 1e8 + 1", algorithm=name)

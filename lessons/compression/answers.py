@@ -68,8 +68,8 @@ def break_even(run, workers: int, share: str) -> float:
 
 
 def noise(run, noise: float, workers: int, gradient: str) -> str:
-    """Return whether the loss "falls", "grows" or stays at a "floor" on a bowl of curvature 1, at a learning rate of
-    1/2.
+    """Return whether the loss "falls", "grows" or stays at a "floor". Training is on a bowl of curvature 1 at a
+    learning rate of 1/2.
 
     `noise` is the variance that the code adds to a gradient, relative to its squared norm. `gradient` says whether
     gradients are exact.

@@ -148,14 +148,14 @@ class Holding:
         return self.x / self.p
 
     def comm(self):
-        """Return a comm for the worker that observes its calls."""
+        """Return a comm that observes the worker's calls."""
         c = self._comm
         return Restricted(
             "comm", rank=c.rank, size=c.size, poll=self._poll, send=self._send, recv=self._recv, recv_any=self._recv_any
         )
 
     def task(self):
-        """Return a task for the worker that observes its calls."""
+        """Return a task that observes the worker's calls."""
         parts = {"start": self._start, "steps": self._steps, "gradient": self._gradient, "report": self._report}
         return Restricted("task", per_epoch=self._task.per_epoch, **parts)
 

@@ -88,8 +88,8 @@ def unlike_shards(run):
     ),
 )
 def unlike_shards_by_rate(run):
-    """The two bowls again, with models averaged every 50 steps. The number of steps grows as the learning rate falls,
-    so that their product stays the same.
+    """The two bowls again, with models averaged every 50 steps. The smaller the learning rate, the more steps: their
+    product stays the same.
     """
     h, centres, period = CURVATURES, CENTRES, 50
     for rate in (0.1, 0.01, 0.001):
