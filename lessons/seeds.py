@@ -21,7 +21,7 @@ APART = 10  # a figure's own repetitions have fewer seeds than this
 
 
 class Seeded:
-    """A function that runs experiments with one seed, `run(**settings of an experiment) -> Run`.
+    """A callable that runs experiments with one seed, `run(**settings of an experiment) -> Run`.
 
     An experiment without a seed gets this one. An experiment with seed s gets s + 10 times this seed, so that a
     figure's own repetitions differ between seeds. `run.seed` is for random numbers that the figure draws itself. `used`
