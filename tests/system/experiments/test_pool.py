@@ -591,8 +591,7 @@ def test_what_nobody_asked_for_makes_way_for_a_run(tmp_path):
 
 
 def test_after_a_run_the_pool_has_how_it_learned_before_anybody_asks(pool):
-    tiny = {"context": 8, "width": 8, "heads": 2, "depth": 1}
-    recorded = small(workload="text", **tiny)  # however busy the machine is
+    recorded = small(workload="text", width=8, heads=2, depth=1)  # however busy the machine is
     spec = learning_record.spec(store.load(end(pool, pool.submit("ada", recorded)).folder))
     assert wait_until(lambda: spec.find_result(pool.root))
 
