@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 class Actor:
     """A simulated process with its own time: a rank, or a collective that runs in the background of a rank."""
 
+    interruptible = False  # a rank's background is ended with the rank, when the clock reaches the crash
     __slots__ = ("blocked_since", "collective", "strand", "inbox", "now", "rank", "source", "source_world", "waits")
 
     def __init__(self, rank: Rank, now: float):
@@ -47,6 +48,9 @@ class Actor:
         """Advance by the price of a kernel. An actor in the background takes none of its rank's time."""
         self.rank.event_log.flops += flops
         self.now += self.rank.sim.device.seconds(flops, nbytes, itemsize) * self.rank.slowness()
+
+    def interrupt(self) -> None:
+        """Do nothing. Pauses and a crash interrupt the rank itself, whose time may be far ahead of this actor's."""
 
     def keep(self, kind: str, nbytes: int) -> None:
         """Record that the rank holds `nbytes` bytes more memory of this kind."""

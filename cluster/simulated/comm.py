@@ -55,8 +55,8 @@ class SimulatedComm:
         rank, actor, queue = self.owner, self._actor, self._queue
         if type(tag) is not int or not 0 <= tag <= MOST_TAG:  # a call per message would cost too much time
             check_tag(tag, actor.collective)
-        if rank.interruptible:
-            rank.interrupt()
+        if actor.interruptible:
+            actor.interrupt()
         if type(x) is ndarray and x.dtype in FLOATS:
             size, x = x.nbytes, x.copy()
         elif type(x) is float:
@@ -131,8 +131,8 @@ class SimulatedComm:
                 queue.wait(actor)
                 continue
             rank.mailbox.wait(channel, actor)
-            if rank.interruptible:
-                rank.interrupt()
+            if actor.interruptible:
+                actor.interrupt()
 
     def poll(self, tag: int = 0) -> list[int]:
         check_tag(tag)
@@ -220,14 +220,14 @@ class SimulatedComm:
 
     def _take(self, src: int, tag: int) -> Message:
         """Wait for the next message from `src` and return its payload. Raise RankLost if `src` is lost."""
-        rank = self.owner
-        if rank.interruptible:
-            rank.interrupt()
-        message = rank.mailbox.get((self.group, tag), self._actor, src, self.members)
+        rank, actor = self.owner, self._actor
+        if actor.interruptible:
+            actor.interrupt()
+        message = rank.mailbox.get((self.group, tag), actor, src, self.members)
         if message is None:
-            self._actor.receive(self._queue.now, self._queue.now)  # the report of the loss
-        if rank.interruptible:
-            rank.interrupt()
+            actor.receive(self._queue.now, self._queue.now)  # the report of the loss
+        if actor.interruptible:
+            actor.interrupt()
         if message is None:
             lost = rank.mailbox.lost[self.members[src]]
             raise lost.loss(f"rank {rank.number} waits for a message from it (tag {tag})")

@@ -338,6 +338,20 @@ def test_a_server_hears_of_a_lost_worker_once_and_goes_on():
     assert re.search(quote("rank 2 … lost … 1.25 s … step 2"), outcome.notes[0])
 
 
+def test_an_all_reduce_in_the_background_ends_before_a_later_crash_of_a_rank_that_computes_on():
+    def program(comm):
+        x = np.ones(4)
+        sum_ = comm.all_reduce(x, async_op=True)
+        work(comm, 4 * (comm.rank == 2))  # the rank that is lost runs ahead of the clock, to its crash
+        sum_.wait()
+        return x.tolist(), comm.event_log.clock()
+
+    *others, lost = run(program, 3, faults=Faults(crash={2: 1.5})).results
+    assert lost is None
+    assert others == run(program, 3, faults=Faults(crash={2: 9.0})).results[:2]
+    assert all(x == [3.0] * 4 and end < 1.5 for x, end in others)
+
+
 @pytest.mark.parametrize("collective", ["fast", "ring"])
 def test_a_rank_lost_in_a_synchronous_method_is_named_with_its_step(collective):
     def program(comm):
