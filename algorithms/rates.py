@@ -14,8 +14,9 @@ PATH = Path(__file__).with_name("rates.toml")
 STEPS = 200  # of each run in the search
 FEW = 4  # workers; sums of late gradients from many workers need smaller rates
 TOO_FEW = (
-    "With fewer than 4 workers its held-out loss is up to {few:.2g} after {steps} steps, and half the rate does not "
-    "suit all numbers of workers from 1 to 4 either; with 4 it is {best:.2g}. Give it more steps, or more workers."
+    "With fewer than 4 workers its held-out loss at the default rate is up to {few:.2g} after {steps} steps; with 4, "
+    "at the best rate, it is {best:.2g}. Neither this rate nor half of it suits every number of workers from 1 to 4. "
+    "Give it more steps, or more workers."
 )
 TOO_MANY = (
     "With more than 4 workers its held-out loss is up to {many:.2g} after {steps} steps at every rate tried; "

@@ -34,4 +34,4 @@ def sum_on_host(values, count: int = 1) -> float | UnreadSum:
 def forbid_in_capture(what: str) -> None:
     """Raise NotCapturable if launches are being captured. `what` says in its message what the host was about to do."""
     if CAPTURING.get():
-        raise NotCapturable(f"{what} before all of its kernels have been launched")
+        raise NotCapturable(f"{what} before all kernels have been launched")

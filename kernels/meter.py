@@ -69,7 +69,10 @@ class Prices:
 
     def keep(self, kind: str, nbytes: int) -> None:
         """Raise ValueError: charging a call again would not account for the memory that it keeps."""
-        raise ValueError(f"a call that keeps {nbytes:,} bytes of {kind} cannot be repeated by its prices alone.")
+        raise ValueError(
+            f"a call that keeps {nbytes:,} bytes of {kind} cannot be repeated by charging its recorded prices: they "
+            "leave out this memory."
+        )
 
     @cached_property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:

@@ -219,5 +219,5 @@ def _check(profile, levels, form, memory, compression, one_stage_per_worker) -> 
     if one_stage_per_worker and workers > layers:
         raise ValueError(
             f"{workers} workers without replicas need as many layers, but there are {layers}; "
-            f"use at most {layers} workers, or let some stay idle (fewer)."
+            f"use at most {layers} workers, or set fewer, which lets workers stay idle."
         )

@@ -84,7 +84,7 @@ ALGORITHM = cut_model(
         )
         for claim, direct in (
             ("cutting the model into modules does not change the weights", True),
-            ("cutting does not change the weights if errors pass from layer to layer, either", False),
+            ("if errors pass from layer to layer, cutting the model does not change the weights, either", False),
         )
     ),
 )

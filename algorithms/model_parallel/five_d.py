@@ -135,8 +135,13 @@ ALGORITHM = Algorithm(
             ("two ranks that share sequences give SGD", 2, 1, ONE | {"context_ranks": 2}),
             ("two stages give SGD", 2, 1, ONE | {"stages": 2, "chunks": 2}),
             ("two replicas that share experts give SGD with twice the batch", 2, 2, ONE | {"expert_ranks": 2}),
-            ("eight ranks that share all of these give SGD", 8, 1, EIGHT | {"expert_ranks": 2}),
-            ("two such replicas give SGD with twice the batch", 16, 2, EIGHT | {"expert_ranks": 4}),
+            (
+                "eight ranks that share matrices, sequences, layers and experts give SGD",
+                8,
+                1,
+                EIGHT | {"expert_ranks": 2},
+            ),
+            ("two replicas of these eight ranks give SGD with twice the batch", 16, 2, EIGHT | {"expert_ranks": 4}),
         )
     ),
     example_workers=4,

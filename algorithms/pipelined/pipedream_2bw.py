@@ -42,7 +42,7 @@ def schedule(rank: int, ranks: int, chunks: float, per_update: int | None = None
     per_update = per_update or ranks
     if chunks < inf and chunks % per_update:
         raise Refusal(
-            f"updates of {per_update} micro-batches do not divide {chunks}; use a multiple of {per_update}.",
+            f"{chunks} micro-batches cannot be divided into updates of {per_update}; use a multiple of {per_update}.",
             multiples(per_update, int(chunks)),
         )
     if per_update < ranks - 1:
@@ -82,7 +82,7 @@ ALGORITHM = stream(
     equivalences=(
         Equivalence("one stage gives SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(
-            "its delay is one update, whatever the depth",
+            "gradients are one update late, whatever the depth: a delay of 1",
             to="delayed",
             exactness="RND",
             workers=3,

@@ -37,7 +37,7 @@ class Settings(StreamSettings):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
     momentum: float = knob(0.9, "fraction of the last step carried into the next (heavy ball)", ge=0, lt=1)
     form: Literal["end", "own"] = knob(
-        "end", "predict the weights for the end of the mini-batch, or for its own backward pass"
+        "end", "weights to predict: at the end of the mini-batch, or at the stage's own backward pass"
     )
     fading: bool = knob(False, "predict weights as if the velocity decayed")
 

@@ -37,7 +37,9 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     groups: int = knob(1, "G, groups of ranks, each with all pieces of the model", ge=1, le=4096, unit="groups")
     prefetch: int = knob(1, "layers whose gathering begins before they are needed", ge=0, le=64, unit="layers")
-    secondary: bool = knob(False, "shard over all ranks, and keep second pieces to gather within the group in backward")
+    secondary: bool = knob(
+        False, "shard over all ranks; each group keeps a second set of pieces, which the backward pass gathers"
+    )
 
 
 def check(workers, batch, workload, s):
@@ -161,8 +163,8 @@ ALGORITHM = Algorithm(
             exactness="RND", workers=4, settings={"groups": 4, "update": "adam"}, to_settings={"update": "adam"},
         ),
         Equivalence(
-            "second pieces change only the order in which numbers are added", to="hsdp", exactness="RND", workers=4,
-            settings={"groups": 2, "secondary": True}, to_settings={"groups": 2},
+            "a second set of pieces changes only the order in which numbers are added", to="hsdp", exactness="RND",
+            workers=4, settings={"groups": 2, "secondary": True}, to_settings={"groups": 2},
         ),
     ),
 )  # fmt: skip

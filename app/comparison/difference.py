@@ -100,7 +100,7 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
     if None not in losses[0] + losses[1] and comparable(*(one.experiment for one in heats[0])):
         lower = sum(now < before for before, now in zip(*losses, strict=True))
         was, has = (figure_text("held_out_loss", one.mean, one.std) for one in map(seed_figure, losses))
-        told = f"held-out loss {has} instead of {was} ({BETTER}), lower in {lower} of them"
+        told = f"held-out loss {has} instead of {was} ({BETTER}), lower with {lower} of the seeds"
         parts.append(told + ", so the seeds do not agree on which is better" * (0 < lower < len(heats)))
     return f"over {len(heats)} seeds {_sentences(parts)}"
 

@@ -24,7 +24,7 @@ METHODS = {
     "min_max": "The slowest stage is as fast as possible",
     "variance": "Times are as equal as possible (GPipe)",
     "torchgpipe_time": "torchgpipe's heuristic",
-    "blocks": "torchgpipe's, with no layer counted as free",
+    "blocks": "torchgpipe's heuristic, but no layer counts as free",
 }
 LAYERS = (
     "A line for each layer, as `lockstep profile` writes it: seconds of its forward and backward passes, bytes of "

@@ -107,7 +107,7 @@ def verdict(found: Agreement) -> str:
     if found.verdict == "rounding":
         return f"the same training: {apart or f'losses differ by at most {found.apart:.0e}'}, which is rounding"
     if found.verdict == "longer":
-        return f"the same training, up to rounding, for {found.samples:,} samples; then only one of them continues"
+        return f"the same training, up to rounding, for {found.samples:,} samples; then only one run continues"
     if found.ended:
         return f"the same losses, up to rounding, in all updates, but a different model at the end: {apart}"
     if found.verdict == "grown":

@@ -112,7 +112,7 @@ QUANTITIES = {
         "portions", "portions of a batch that two workers computed, so that nobody waits for a slow one"
     ),
     "version gap": MeasuredQuantity(
-        "versions", "largest number of versions by which a backward pass read newer weights than its forward pass"
+        "versions", "how many versions newer the weights of a backward pass were than those of its forward, at most"
     ),
     "local loss": MeasuredQuantity("loss", "loss of the modules' own classifiers, on average"),
     "synthesiser loss": MeasuredQuantity("loss", "half the squared distance of a predicted gradient from the true one"),

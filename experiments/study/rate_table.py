@@ -57,7 +57,7 @@ def lines(
 
     Searches run in `jobs` processes of this machine, or on the Dask cluster at `address`.
     """
-    tell(f"{' '.join(pair)}: one run of each algorithm first")
+    tell(f"{' '.join(pair)}: running each algorithm once first")
     with mapping(address) if address else _processes(jobs) as imap:
         begun = dict(zip(names, imap(_begin, [(name, *pair) for name in names]), strict=True))
         able = {name: one for name, one in begun.items() if one}

@@ -38,7 +38,8 @@ class Flush:
         for number, what in ((ranks, "workers"), (chunks, "micro-batches")):
             if number % copies:
                 raise ValueError(
-                    f"{copies} copies do not divide {number} {what}; use a number that divides both, or 1."
+                    f"{copies} copies do not divide {number} {what}; use a number of copies that divides both workers "
+                    "and micro-batches, or 1."
                 )
         ops = []
         for copy in range(copies):

@@ -141,8 +141,8 @@ def test_a_step_that_reads_a_number_to_choose_its_launches_is_launched_as_before
         return cost(w, x + kernels.beside(np.ones(3, np.float32), x))
 
     assert refusal(by_sign) == ["CUDA error: operation not permitted when stream is capturing"]
-    assert refusal(by_values) == ["the host reads numbers from the GPU before all of its kernels have been launched"]
-    assert refusal(by_host) == ["the host sends numbers to the GPU before all of its kernels have been launched"]
+    assert refusal(by_values) == ["the host reads numbers from the GPU before all kernels have been launched"]
+    assert refusal(by_host) == ["the host sends numbers to the GPU before all kernels have been launched"]
 
 
 def test_an_error_of_the_driver_is_one_sentence_and_leaves_the_stream_as_it_was(gpu):  # noqa: F811

@@ -502,7 +502,7 @@ def test_the_zero_bubble_papers_interleaved_column_comes_out_to_four_thousandths
         ("dualpipe", 4, 6, {}, "6 micro-batches … 4 ranks"),
         ("dualpipe_v", 4, 7, {}, "7 micro-batches … 4 ranks … 8 or more"),
         ("pipedream_2bw", 4, 8, {"per_update": 2}, "2 micro-batches … 4 ranks … 3"),
-        ("pipedream_2bw", 4, 7, {}, "4 micro-batches … 7 … multiple of 4"),
+        ("pipedream_2bw", 4, 7, {}, "7 micro-batches … updates of 4 … multiple of 4"),
         ("1f1b", 4, 8, {"policy": "PC"}, "'PC' … PA"),
         ("1f1b", 4, 8, {"cap": 0}, "cap of 0"),
         ("gpipe", 0, 8, {}, "8 micro-batches on 0 ranks … at least 1 of each"),
