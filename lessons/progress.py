@@ -26,7 +26,7 @@ SURE = ("unsure", "fairly sure", "sure")
 MEANING = {
     (True, 2): "You were sure, and you were right.",
     (True, 1): "You were fairly sure, and you were right.",
-    (True, 0): "Right, but you were unsure: read why. It comes back tomorrow.",
+    (True, 0): "Right, but you were unsure: read why. You will see this question again tomorrow.",
     (False, 2): "You were sure, but wrong. Such answers teach you most: you will see this question first next time.",
     (False, 1): "You were fairly sure, but wrong. You will see this question again.",
     (False, 0): "Wrong, but you were right to be unsure. You will see this question again.",

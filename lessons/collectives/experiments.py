@@ -297,7 +297,7 @@ BOXES = {
 
 
 @figure(
-    "What do more ports gain for nodes of eight GPUs, and what does summing within each node first gain?",
+    "What is gained on nodes of eight GPUs by more ports, and what by first summing within each node?",
     source="Cho et al., arXiv:1708.02188 (an all-reduce that knows the topology); NVIDIA, NCCL (a ring for each NIC)",
     claims={
         "with one port of 10 Gb/s, the ring takes more than 4/3 of the hierarchy's time for 16 kB": lambda rows: all(
@@ -321,7 +321,7 @@ BOXES = {
         "halving/doubling, nearest first, is under 15 % slower than the hierarchy, whatever the ports": lambda rows: (
             all(row["halving_doubling"] < 1.15 * row["hierarchical"] for row in rows)
         ),
-        "with 400 Gb/s 1 MB is a short vector: on 8 nodes the ring takes over twice the hierarchy's time": (
+        "at 400 Gb/s, 1 MB is a short vector: on 8 nodes the ring takes over twice the hierarchy's time": (
             lambda rows: slower(rows, "ring", box=SHARED, nodes=8, bytes=LONG) > 2
         ),
         "a port for each GPU gains nothing for one ring, which leaves a node through one GPU": lambda rows: all(

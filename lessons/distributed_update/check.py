@@ -90,7 +90,7 @@ def _unequal_batches(solution, dice: random.Random, wrong: str) -> tuple[bool, s
         uneven.run(ranks)
     sizes = uneven.samples[: uneven.accumulate]
     told = uneven.wrong()
-    return not told, told or f"3 updates, of mini-batches with {', '.join(map(str, sizes))} samples in the first"
+    return not told, told or f"3 updates; the mini-batches of the first have {', '.join(map(str, sizes))} samples"
 
 
 class Training(AccumulatedUpdates):

@@ -34,7 +34,7 @@ POINTS = {
     "no layer is gathered too early": 3,
     "a layer is freed after its pass": 3,
     "ranks send no more than they must": 2,
-    "it works without prefetching, with more than there are layers, and on one rank": 2,
+    "it works if asked to prefetch no layers, or more than there are, and on one rank": 2,
 }
 UNTRAINED = "judged only when training is the same as the textbook's"
 EXPOSED = "judged only when gathers hide behind at least one of the passes"

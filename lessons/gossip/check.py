@@ -57,7 +57,7 @@ def check(solution, seed):
         account = Account(workers, np.random.default_rng(unguessable(dice)))
         _run(ranks, account, seconds=ROUNDS * alone, **images)
         wrong, apart = wrong or account.missing(), account.apart()
-        told = f"{apart:.2g} of the distance is left; at most {TARGETS['apart']} is allowed"
+        told = f"{apart:.2g} of the initial distance from the mean is left; at most {TARGETS['apart']} is allowed"
         yield agreed, not wrong and apart <= TARGETS["apart"], OTHERWISE if wrong else told
     with solution.ranks(workers) as ranks:
         account, lost = Account(workers), dice.choice(fast)

@@ -83,7 +83,7 @@ def wrong(run, change: str) -> str:
     or "neither".
     """
     gpu, constants = LARGE.gpu, FITTED
-    if change == "matrix products are a fifth slower than by the constants":
+    if change == "matrix products are a fifth slower than the constants say":
         constants = FITTED._replace(products_h100=0.8 * FITTED.products_h100)
     elif change == "all gathers hide behind computation":
         constants = FITTED._replace(hidden=1.0)

@@ -33,7 +33,7 @@ NUMBERS = {"data", "tensor", "pipeline", "micro_batch"}
 SHARDS = {"optimizer": OPTIMIZER, "full": FULL}
 MICRO_BATCHES = 1, 2, 4, 8
 AMPLE = 100  # times the memory of a GPU
-FEW = "judged only when a third of the choices there fit, and keep split matrices inside the node"
+FEW = "judged only when at least a third of these layouts fit into memory and keep split matrices inside the node"
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def check(solution, seed):
         yield (
             right,
             not wrong,
-            wrong or f"{STEPS} steps of {portions} portions and as many of {few}, each portion once",
+            wrong or f"{STEPS} steps of {portions} portions and {STEPS} of {few}, each portion once",
         )
         fast, told = _compared(probe, textbook)
         yield quick, not absent and fast, OTHERWISE if absent else told

@@ -52,7 +52,8 @@ def check(solution, seed):
             settled |= part <= TARGETS["noise"]
             yield mark, part <= TARGETS["noise"], f"{told}; at most {TARGETS['noise']} is allowed"
     few = steps.vectors <= TARGETS["memory"] + NUMBERS / steps.least
-    told = f"{steps.vectors:.2f} vectors, numbers included; at most {TARGETS['memory']} and {NUMBERS} numbers"
+    limit = f"{TARGETS['memory']} vectors and {NUMBERS} numbers"
+    told = f"{steps.vectors:.2f} vectors are remembered, single numbers included; at most {limit} are allowed"
     little, grown = held.check_limit(
         1000, GROWTH, f"the solution's process grew by {{:.0f}} kB; at most {GROWTH} kB is allowed"
     )

@@ -13,13 +13,17 @@ from lessons.gossip.experiments import BOWL
     "How far apart do neighbours stay?",
     source="Lian et al., NIPS 2017; Xiao & Boyd, 2004; the formula for this bowl is ours",
     claims={
-        "from ring to random, torus, exponential and complete, the gap grows and the distance falls": lambda rows: (
-            is_rising([row["gap"] for row in rows if row["graph"] != "star"])
-            and is_falling([row["apart"] for row in rows if row["graph"] != "star"])
+        "from ring to random, torus, exponential and complete, the spectral gap grows and the distance falls": (
+            lambda rows: (
+                is_rising([row["gap"] for row in rows if row["graph"] != "star"])
+                and is_falling([row["apart"] for row in rows if row["graph"] != "star"])
+            )
         ),
-        "the star is the exception: a larger gap than the ring's, but the workers are farthest apart": lambda rows: (
-            value(rows, "gap", graph="star") > value(rows, "gap", graph="ring")
-            and value(rows, "apart", graph="star") == max(column(rows, "apart"))
+        "the star is the exception: its spectral gap exceeds the ring's, but its workers are the farthest apart": (
+            lambda rows: (
+                value(rows, "gap", graph="star") > value(rows, "gap", graph="ring")
+                and value(rows, "apart", graph="star") == max(column(rows, "apart"))
+            )
         ),
         "all distances match the eigenvalues' prediction within a tenth": lambda rows: all(
             abs(row["apart"] / row["theory"] - 1) < 0.1 for row in rows
@@ -90,7 +94,7 @@ SEATS = {"two halves": (*range(0, 16, 2), *range(1, 16, 2)), "in turn": tuple(ra
                 off(rows, graph="ring", seats="two halves") > 7 * off(rows, graph="complete", seats="two halves")
             )
         ),
-        "the star settles within 5 % of where the ring does, though its gap is larger": lambda rows: (
+        "the star settles within 5 % of where the ring does, though its spectral gap is larger": lambda rows: (
             abs(ratio(rows, "settled", graph=("star", "ring"), seats="two halves") - 1) < 0.05
         ),
         "with the two kinds of data alternating, the ring settles closest of all to the optimum": lambda rows: (
@@ -170,8 +174,10 @@ def _mixings(way, workers):
         "if N is a power of two, every worker has the exact mean after log2 N steps": lambda rows: all(
             value(rows, "error", way="gossip", workers=workers, last=True) < 1e-15 for workers in (8, 16)
         ),
-        "with 6 and 12 workers the largest error of a weight is 0.02 to 0.1 after log2 N steps": lambda rows: all(
-            0.02 < value(rows, "error", way="gossip", workers=workers, last=True) < 0.1 for workers in (6, 12)
+        "with 6 and 12 workers the largest error of a model's weight in a mean is 0.02 to 0.1 after log2 N steps": (
+            lambda rows: all(
+                0.02 < value(rows, "error", way="gossip", workers=workers, last=True) < 0.1 for workers in (6, 12)
+            )
         ),
         "on a ring of 16, each worker has heard from nine after four steps, itself included": lambda rows: (
             value(rows, "heard of", way="ring", workers=16, last=True) == 9

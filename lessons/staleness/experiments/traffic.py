@@ -68,10 +68,10 @@ def server_bottleneck(run):
     source="Chilimbi, Suzue, Apacible & Kalyanaraman, 2014",
     claims={
         "a push is as short as arithmetic predicts": lambda rows: all(row["numbers"] == row["theory"] for row in rows),
-        "below k = m n / (m + n), 32 in the first layer, factors are shorter": lambda rows: all(
+        "with a batch below m n / (m + n), 32 in the first layer, factors are shorter": lambda rows: all(
             row["numbers"] < 0.75 * row["gradient"] for row in rows if row["batch"] <= 16
         ),
-        "above m n / (m + n) factors are not sent": lambda rows: all(
+        "with a batch above m n / (m + n), factors are not sent": lambda rows: all(
             row["numbers"] == row["gradient"] for row in rows if row["batch"] > 33
         ),
         "the model is the same, bit for bit": lambda rows: not any(column(rows, "apart")),

@@ -14,7 +14,7 @@ SAME, FORWARD, BACKWARD, EARLY, FORGOTTEN, SENT, GENERAL = [
     "no layer is gathered too early",
     "a layer is freed after its pass",
     "ranks send no more than they must",
-    "it works without prefetching, with more than there are layers, and on one rank",
+    "it works if asked to prefetch no layers, or more than there are, and on one rank",
 ]
 AHEAD = "gather_ahead(comm, w, forwards, s.prefetch)"
 BACK = "gather_ahead(comm, w, forwards[::-1], s.prefetch)"
