@@ -28,14 +28,14 @@
       }
       if (score) found.push({ one, score });
     }
-    show(found.sort((a, b) => b.score - a.score).slice(0, SHOWN).map(({ one }) => one), words);
+    show(found.sort((a, b) => b.score - a.score).map(({ one }) => one), words);
   }
 
   function show(found, words) {
     chosen = -1;
     const closed = (one) => !document.documentElement.classList.contains("all-open") && one.behind.some((name) => !reader.passed(name, one.page));
     const later = found.filter(closed).length;
-    list.replaceChildren(...found.filter((one) => !closed(one)).map((one, number) => {
+    list.replaceChildren(...found.filter((one) => !closed(one)).slice(0, SHOWN).map((one, number) => {
       const item = document.createElement("li"), link = document.createElement("a"), head = document.createElement("b"), where = document.createElement("span"), text = document.createElement("p");
       item.id = `found-${number}`;
       item.role = "option";
