@@ -26,7 +26,7 @@ class ScriptDevice(Device):
 
     @property
     def is_measured(self) -> bool:
-        """True if Python or views take time."""
+        """True if Python calls or views take time. Only measured devices have times for these."""
         return bool(self.view or self.call)
 
     def of_operation(self, flops: float, nbytes: float, is_slow: bool, itemsize: int = 4) -> float:

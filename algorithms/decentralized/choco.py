@@ -27,7 +27,7 @@ from algorithms.parts.topology import Topology, check_edges, mixing, neighbours,
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     fraction: float = knob(0.1, "fraction of the elements that is sent, largest first; 1 sends all", gt=0, le=1)
-    consensus: float = knob(0.4, "gamma, share of the way to the neighbours' mean taken in a step", gt=0, le=1)
+    consensus: float = knob(0.4, "gamma, fraction of the way to the neighbours' mean that a step covers", gt=0, le=1)
     topology: Topology = knob(
         "ring", "graph of neighbours: ring, torus, exponential, complete, star or random", when={"edges": ("",)}
     )

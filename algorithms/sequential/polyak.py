@@ -42,7 +42,8 @@ class Settings(Knobs):
 def notes(e):
     s = e.knobs
     if e.steps and e.steps <= s.after + 1 and not s.decay:
-        yield f"Averaging begins after step {s.after}, but the run ends first: this is sgd; use after {e.steps // 2}."
+        half = e.steps // 2
+        yield f"Averaging begins after step {s.after}, but the run ends first: this is SGD; set after to {half}."
 
 
 def worker(comm, task, s=Settings()):

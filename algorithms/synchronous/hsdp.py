@@ -45,7 +45,7 @@ class Settings(Knobs):
 def check(workers, batch, workload, s):
     if s.groups not in divisors(workers):
         n = f"{workers} worker{'s' * (workers > 1)}"
-        raise ValueError(f"{s.groups} groups do not divide {n}; use {one_of(divisors(workers))} groups.")
+        raise ValueError(f"{n} cannot form {s.groups} groups of equal size; use {one_of(divisors(workers))} groups.")
 
 
 def elements_sent(shape, s):

@@ -165,8 +165,8 @@ def under_way() -> JobState | None:
 
 
 def unstored_run() -> JobState | None:
-    """Return the progress of the last run if it ended without being stored. Return None if that run had not begun its
-    curve.
+    """Return the progress of the last run if it ended without being stored, or None if there is no such run or its
+    curve is empty.
     """
     left = st.session_state.get("unstored")
     return left if left and len(left.curve.get("loss", ())) else None

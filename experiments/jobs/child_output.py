@@ -15,7 +15,7 @@ SELECTABLE = os.name != "nt"
 
 
 class ChildOutput:
-    """The reading end of a pipe."""
+    """The read end of a child's output pipe, which a selector can watch on every system."""
 
     def __init__(self, pipe: IO[bytes]):
         self._pipe, self._copy = pipe, None

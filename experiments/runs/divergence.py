@@ -65,7 +65,7 @@ def _unstable_coding(e: Experiment) -> Iterable[tuple[str, str]]:
 
 
 def _may_matter(e: Experiment, name: str, default: Any) -> bool:
-    """Return True if this setting may make `e` diverge: it differs from its default and does not name a data set."""
+    """Return True if this setting of `e` differs from its default and is one that can make training diverge."""
     if _value(e, name) == default or (default == "" and name not in TIMING):
         return False
     if name == "workers" and e.workers < default:

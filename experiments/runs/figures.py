@@ -93,7 +93,7 @@ QUANTITIES = {
     ),
     "imbalance": MeasuredQuantity(
         "times the mean",
-        "tokens that choose the most popular expert, as a multiple of the mean over experts, on a rank",
+        "tokens of a rank that choose its most popular expert, as a multiple of the mean over experts",
     ),
     "clocks apart": MeasuredQuantity("steps", "steps that the fastest worker is ahead of the slowest"),
     "accepted": MeasuredQuantity("share of states", "share of the received models that a step uses"),

@@ -162,7 +162,7 @@ def tried_steps(run: Run) -> np.ndarray:
 
 
 def _running(y: np.ndarray, window: int) -> np.ndarray:
-    """Return the running mean of y: the mean of the finite values among up to `window` around each."""
+    """Return the running mean of y: for each value, the mean of the finite values among up to `window` around it."""
     if len(y) == 0:
         return y
     known = np.isfinite(y)

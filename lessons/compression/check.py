@@ -128,7 +128,7 @@ class Ledger:
 
 
 class Book:
-    """The entries of one rank in the ledger."""
+    """The page of one rank in the ledger: it takes the place of the rank's comm and task, and records their calls."""
 
     def __init__(self, ledger: Ledger, comm, task):
         self.ledger, self.comm, self.task, self.rank = ledger, comm, task, comm.rank

@@ -66,7 +66,7 @@ def check(solution, seed):
         steps, left = account.least(others), account.weight(lost) / (workers - 1)
         enough = steps >= STEPS / TARGETS["time"] and left >= TARGETS["weight"]
         told = f"rank {lost} crashes; every other fast worker takes at least {steps} of {STEPS} possible steps"
-        told = f"{told}; {left:.2f} of their weight is left; at least {TARGETS['weight']} is required"
+        told = f"{told}; {left:.2f} of the survivors' weight is left; at least {TARGETS['weight']} is required"
         yield steadfast, not wrong and enough, OTHERWISE if wrong else told
 
 

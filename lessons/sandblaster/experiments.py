@@ -154,7 +154,7 @@ def size_of_a_portion(run):
     look=Look("workers", ("megabytes",), "method", log="xy", title="megabytes of a pass"),
 )
 def bytes_of_a_pass(run):
-    """Traffic of a pass over digits, in portions or mini-batches of 16 images, so 90 of either, and without backups.
+    """Traffic of a pass over digits without backups. It has 90 portions or 90 mini-batches, each of 16 images.
 
     Downpour moves the whole model twice per mini-batch. Sandblaster sends it to every worker once per pass, and a
     gradient back whenever a worker hands in; the more portions a worker sums first, the more is lost with it. While one

@@ -118,7 +118,9 @@ class WatchedMemory:
         if self.vector is not None:
             raise SolutionError(f"thread {self.rank} has asked for the shared vector twice; call comm.shared once.")
         if guard != "none":
-            raise SolutionError(f"the memory of this exercise has no guard {guard}; remove it.")
+            raise SolutionError(
+                f"the shared memory of this exercise does not offer guard={guard!r}; leave that argument out."
+            )
         self.vector = WatchedVector(self._comm.shared(like), self._seen, self.rank)
         return self.vector
 

@@ -45,7 +45,7 @@ FEWER_BITS = Assignment(
     turn={"precision": ("float32", "bf16", "fp16")},
     note=("memory", "seconds"),
     claims={
-        "in bf16 a step needs over a twentieth more memory than in float32": lambda rows: (
+        "in bf16 a step needs more than 5 % more memory than in float32": lambda rows: (
             ratio(rows, "memory", precision=("bf16", "float32")) > 1.05
         ),
         "in bf16 a step is more than 5 % shorter than in float32": lambda rows: (

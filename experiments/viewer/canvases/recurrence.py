@@ -119,7 +119,10 @@ def recurrence(run: Run, trace: Trace, kinds: int = 0, since: float = 0.0) -> by
 
 
 def _link(run: Run) -> dict[str, float] | None:
-    """Return (latency in s, s per byte, overhead in s) of the link between any two ranks, or None if links differ."""
+    """Return the link between any two ranks, {"latency": s, "per_byte": s, "overhead": s}.
+
+    Return None if no single link predicts the run: the links differ, the cluster is real, or its collective is no ring.
+    """
     e = run.experiment
     network = Conditions.of(e).network
     if network is None or e.per_node > 1 or e.cluster != "simulated" or e.collective not in RINGS or network.sum:

@@ -70,7 +70,7 @@ CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow m
         "averaging takes more than twice as long with one slow machine as on quiet ones": lambda rows: (
             ratio(rows, "seconds", cluster=("one slow machine", "quiet"), method="local SGD") > 2
         ),
-        "visiting takes hardly longer with one slow machine than on quiet ones": lambda rows: (
+        "visiting takes hardly any longer with one slow machine than on quiet ones": lambda rows: (
             ratio(rows, "seconds", cluster=("one slow machine", "quiet"), method="EASGD") < 1.2
         ),
     },

@@ -72,5 +72,7 @@ def test_the_mean_is_over_all_workers_and_not_over_those_of_a_group():
 
 
 def test_groups_that_do_not_divide_the_workers_are_refused_with_those_that_do():
-    with pytest.raises((ValueError, Refusal), match=r"3 groups do not divide 4 workers; use 1, 2 or 4 groups"):
+    with pytest.raises(
+        (ValueError, Refusal), match=r"4 workers cannot form 3 groups of equal size; use 1, 2 or 4 groups"
+    ):
         run(Experiment.of(SMALL | {"groups": 3}))
