@@ -32,6 +32,6 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
 
 @cache
 def digits() -> tuple[np.ndarray, np.ndarray]:
-    """Return (x, target): all images, unscaled, (1797, 64) of 0 to 16, and their digits, (1797,)."""
+    """Return (images, digits), shapes (1797, 64) and (1797,). Pixels have their original values, 0 to 16."""
     with np.load(Path(__file__).with_name("digits.npz")) as file:
         return file["x"].astype(float), file["target"].astype(np.int64)

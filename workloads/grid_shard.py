@@ -126,7 +126,7 @@ class ExpertsShard(BlockShard):
 
 
 def _at_pieces(block: Block, pieces: tuple[slice, ...], time: int) -> Block:
-    """Return the block at the positions in `pieces`, which are `time` positions in total."""
+    """Return the block restricted to the positions in `pieces`. There are `time` of these positions."""
     if isinstance(block, TokenBlock):
         return TokenBlockAt(block.here, block.first, pieces)
     return replace(block, time=time) if isinstance(block, HeadsBlock) else block

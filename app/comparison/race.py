@@ -28,7 +28,7 @@ def rivals(reference: Shown | None, own: Shown) -> list[Shown]:
 
 
 def offer(before: Shown | None, pair: list[Shown]) -> None:
-    """Draw the Race button. Without a `pair`, a click pins the run `before` first."""
+    """Draw the Race button. Without a `pair`, a click pins the previous run, `before`, and then races."""
     if not pair and before is None:
         return
     full = before is not None and not pair and len(pins.names()) >= pins.MOST

@@ -219,7 +219,7 @@ class Rank(Actor):
 
 @on_disk(error_model="numpy")
 def time_after(now, total, flops, nbytes, per_second, bandwidth, overhead, factor):
-    """Return the time `now` and the FLOPs `total` after n kernels; `flops` and `nbytes` are (n,)."""
+    """Add the durations of n kernels to `now` and their FLOPs to `total`, and return both sums."""
     for k in range(len(flops)):
         total += flops[k]
         now += (overhead + max(flops[k] / per_second, nbytes[k] / bandwidth)) * factor

@@ -134,7 +134,7 @@ class Lanes:
         return np.flatnonzero(self.waits & (self.by < 0))
 
     def _set(self, rows: np.ndarray, message: np.ndarray, arrival: bool = False) -> None:
-        """Record that these messages ended these waits, except where they are -1.
+        """Record which message ended each of these waits. A message of -1 leaves its wait as it is.
 
         With `arrival`, a wait ended when the message arrived, so the part after its sending is due to the network.
         Otherwise it ended when the message was sent.

@@ -40,8 +40,8 @@ def scaling(
     axes: Sequence[str],
     rate: Callable[[Any], float | None] = samples_or_target,
 ) -> list[Scaling] | None:
-    """Return the scaling figures of each group of runs that differ only in their seed, or None unless `axes` has
-    workers.
+    """Return the scaling figures of each group of runs that differ only in their seed, or None if the number of workers
+    was not varied.
 
     `axes` are the settings that were varied. Runs are compared with the one with the fewest workers among those with
     the same values of the other settings. The speed-up is a ratio of `rate(run)`, the mean over seeds.

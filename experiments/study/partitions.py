@@ -91,7 +91,7 @@ def read_profile(path: str) -> Profile:
 
 
 def read_text(text: str) -> Profile:
-    """Return the profile in `text`, which has the format of a profile file. Raise ValueError if it does not."""
+    """Parse a text in the format of a profile file. Raise ValueError if it has another format."""
     profile = read(text.strip().splitlines())
     if not any(profile.times):
         raise ValueError(

@@ -50,5 +50,5 @@ def _launch(out, x, add):
 
 
 def sum_columns(out, x, add=False):
-    """Write the sums of the columns of x (rows, width) to out (width,), or add them to it; on a GPU."""
+    """Write the column sums of x (rows, width) to out (width,) on a GPU; with `add`, add them to it."""
     _launch[over_columns(x)](out, x, add)

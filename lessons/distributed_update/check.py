@@ -137,7 +137,7 @@ class Training(AccumulatedUpdates):
         return self.leftover_error(self.full) or self._wrong(self.full)
 
     def beside(self) -> str:
-        """Return a message about the first rank that exchanged more for a full update than its own piece requires.
+        """Return a message about the first rank that exchanged more than a full update of its piece requires.
 
         The message may also be about a rank that gathered something else than its piece of the new weights. It is "" if
         no rank did either.

@@ -394,7 +394,7 @@ SHAPES = (1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (4, 2),
 )
 def three_ways(run):
     """A transformer of eight blocks on two nodes of four ranks, with 1 Gb Ethernet between the nodes. A step has 64
-    samples, in eight micro-batches for each replica with stages.
+    samples. A replica that is split into stages cuts its share into eight micro-batches.
 
     Data x tensor x stages: the number of replicas, of ranks that split each matrix, and of stages; ranks that split a
     matrix are next to each other. `kB`: what the fullest rank holds.

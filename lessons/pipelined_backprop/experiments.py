@@ -26,7 +26,7 @@ def loss_after(run, how, stages, rate, momentum=0.9):
 
 
 def loss_in_slots(run, stages, rate, last=30, **how):
-    """Return the mean of the final `last` losses of a pipeline that never waits, computed on one machine by `updates`.
+    """Return the mean of the `last` final losses of a pipeline that never waits, computed on one machine.
 
     This equals `loss_after`, in a third of the time.
     """

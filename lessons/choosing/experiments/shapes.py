@@ -48,7 +48,7 @@ PARTS = {
     look=Look("part", ("weights", "work"), kind="bar", title="percent of the model's total"),
 )
 def weights_and_work(run):
-    """The share of three published models' weights and multiplications in each of their parts, in percent, counted from
+    """The percentage of the weights and of the multiplications in each part of three published models, counted from
     the shapes of layers.
 
     Data parallelism sends as many numbers as there are weights, and hides the transfer behind the work.
