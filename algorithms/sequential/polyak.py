@@ -43,7 +43,7 @@ def notes(e):
     s = e.knobs
     if e.steps and e.steps <= s.after + 1 and not s.decay:
         half = e.steps // 2
-        yield f"Averaging begins after step {s.after}, but the run ends first: this is SGD; set after to {half}."
+        yield f"Averaging begins after step {s.after}, but the run ends first: this is sgd; set after to {half}."
 
 
 def worker(comm, task, s=Settings()):
