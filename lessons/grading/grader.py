@@ -29,7 +29,7 @@ from typing import Any
 
 from lessons import harmless
 from lessons.grading import levels
-from lessons.grading.attempt import TEXTBOOK, Solution, SolutionError
+from lessons.grading.attempt import TEXTBOOK, Attempt, Solution, SolutionError
 from lessons.grading.hints import hints_in_source
 from lessons.grading.seeds import grading_seed
 from lessons.grading.sheet import NOT_REACHED, Sheet
@@ -88,17 +88,18 @@ def grade(
     name: str = "solution.py",
     hints: Sequence[str] = (),
     practice: bool = True,
+    starts: Callable[[Solution], Attempt] | None = None,
 ) -> GradingReport:
     """Grade `source` as a solution to the chapter's exercise, and return the report. Raise ValueError if the chapter
     has no exercise.
 
     An unchanged start file earns nothing, even if it does some things right. A file of level 1 is graded on its
     predictions in `practice`, and refused where grades count. `hints` are the hints taken, for the report; those named
-    in the file are added.
+    in the file are added. `starts` makes the attempts, by default in the sandbox.
     """
     sheet = Sheet(chapter)
     seed = grading_seed() if seed is None else seed
-    solution = Solution(source, name, signatures=sheet.signatures, settings=sheet.settings)
+    solution = Solution(source, name, signatures=sheet.signatures, settings=sheet.settings, starts=starts)
     level = levels.level_of(source)
     if level == 1:
         check, points = (levels.check(sheet), levels.points(sheet)) if practice else (_refuse, sheet.points)

@@ -7,7 +7,6 @@ import pytest
 
 import lessons
 from lessons.figure import run_now
-from lessons.grading import attempt
 from lessons.grading.grader import grade
 from lessons.grading.in_process import InProcess
 
@@ -34,9 +33,8 @@ def grade_here(chapter, source, seed=5):
     """
     check = importlib.import_module(f"lessons.{chapter}.check")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attempt, "Attempt", InProcess)
         patch.setattr(check, "run_now", lambda **values: _run_once(tuple(values.items())), raising=False)
-        return grade(lessons.chapter(chapter), source, seed)
+        return grade(lessons.chapter(chapter), source, seed, starts=InProcess)
 
 
 @functools.cache
