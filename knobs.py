@@ -278,7 +278,7 @@ def allowed_values(kind: type[BaseModel], name: str) -> str:
     """Return, in words, the values that knob `name` accepts, such as "1 to 1000 steps", "0 to below 1", or "ring, tree
     or fast".
     """
-    schema = _properties(kind)[name]
+    schema = properties(kind)[name]
     options = schema.get("enum") or [o["const"] for o in schema.get("anyOf", []) if "const" in o]
     if options:
         return ", ".join(map(str, options[:-1])) + f" or {options[-1]}" if len(options) > 1 else str(options[0])
@@ -297,7 +297,7 @@ def allowed_values(kind: type[BaseModel], name: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _properties(kind: type[BaseModel]) -> dict[str, Any]:
+def properties(kind: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON schema of each knob of `kind`. Pydantic makes it of all knobs at once, in milliseconds."""
     return kind.model_json_schema()["properties"]
 

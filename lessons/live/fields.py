@@ -6,7 +6,7 @@ from experiments.specification import catalogue
 from experiments.specification.experiment import Experiment, settings_of
 from experiments.wording.field_labels import field_label
 from experiments.wording.sentences import capital
-from knobs import Knobs
+from knobs import Knobs, properties
 
 MOST = {"workers": 32, "steps": 1000, "batch": 1024}
 """The largest values that a page allows, because Python is slower there."""
@@ -69,7 +69,7 @@ def _options(kind: type[Knobs], name: str) -> tuple[tuple[str, str], ...]:
 
 
 def _bounds(kind: type[Knobs], name: str) -> dict[str, Any]:
-    schema = kind.model_json_schema()["properties"][name]
+    schema = properties(kind)[name]
     for part in (schema, *schema.get("anyOf", [])):
         if part.get("type") in ("integer", "number"):
             least, most = part.get("minimum", part.get("exclusiveMinimum")), part.get("maximum")
