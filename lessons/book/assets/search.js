@@ -34,8 +34,8 @@
   function show(found, words) {
     chosen = -1;
     const closed = (one) => !document.documentElement.classList.contains("all-open") && one.behind.some((name) => !reader.passed(name, one.page));
-    const later = found.filter(closed).length;
-    list.replaceChildren(...found.filter((one) => !closed(one)).slice(0, SHOWN).map((one, number) => {
+    const visible = found.filter((one) => !closed(one)), later = found.length - visible.length;
+    list.replaceChildren(...visible.slice(0, SHOWN).map((one, number) => {
       const item = document.createElement("li"), link = document.createElement("a"), head = document.createElement("b"), where = document.createElement("span"), text = document.createElement("p");
       item.id = `found-${number}`;
       item.role = "option";
