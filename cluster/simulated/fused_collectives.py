@@ -101,8 +101,8 @@ class Participant:
             raise self.comm._failed[-1]
         if self.end > actor.now:
             self.advance(actor, self.end)
-            if actor.rank.interruptible:
-                actor.rank.interrupt()
+            if actor.interruptible:
+                actor.interrupt()
 
     def lost_rank(self) -> Rank | None:
         """Return a rank of the group that this rank knows to be lost, if there is one."""
