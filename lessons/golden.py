@@ -128,7 +128,7 @@ class Golden:
         return self.figures[name]
 
     def answer(self, item: str, parameters: Mapping[str, Any]) -> Any:
-        """Return the answer of the quiz item `item` for these parameters. Raise ValueError if the file lacks it."""
+        """Return the answer to the quiz item `item` for these parameters. Raise ValueError if the file lacks it."""
         for drawn, answer in self.answers.get(item, ()):
             if drawn == dict(parameters):
                 return answer

@@ -85,7 +85,7 @@ class TensorShard:
     # the loss is recorded on rank 0 only, since all ranks compute the same
 
     def loss(self, y, target) -> tuple:
-        """Record the mean loss, and return (loss, dy), with the gradient at y. y must have all outputs."""
+        """Record the mean loss, and return it and the gradient at y, (loss, dy). y must have all outputs."""
         with self.task.event_log.doing(COMPUTE, "loss"):
             loss, dy = self.model.loss(y, target)
         self._record(loss, target)

@@ -168,7 +168,7 @@ class Training(AccumulatedUpdates):
         )
 
     def _between(self, comm, task):
-        """Return (comm, task, s) for one rank. The calls of comm and task are observed."""
+        """Return (comm, task, s) for one rank. Calls to comm and task are observed."""
 
         def observed(what):
             def collective(x, *given):

@@ -441,10 +441,10 @@ LEDGER = {
     "What does each method learn in the same number of steps, and what does it send for that?",
     source="all papers of this chapter",
     claims={
-        "each method that saves traffic sends less than a quarter of what exchanging in every step does": lambda rows: (
-            all(row["kB"] < value(rows, "kB", method="every step") / 4 for row in rows if row["method"] != "every step")
+        "each method that saves traffic sends under a quarter of what exchanging in every step sends": lambda rows: all(
+            row["kB"] < value(rows, "kB", method="every step") / 4 for row in rows if row["method"] != "every step"
         ),
-        "methods that send whole models every 16 steps send less than a tenth of what exchanging in every step does": (
+        "methods that send whole models every 16 steps send less than a tenth of what exchanging in every step sends": (
             lambda rows: all(
                 value(rows, "kB", method=name) < value(rows, "kB", method="every step") / 10
                 for name in ("averages", "DiLoCo", "streaming", "no barrier", "in pairs")

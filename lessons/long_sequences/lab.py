@@ -51,7 +51,7 @@ POPULAR = Assignment(
     claims={
         "with enough capacity for all characters, a balance loss cuts the share of time that ranks wait to less than "
         "0.6 of that without": lambda rows: ratio(rows, "share_wait", capacity=8, balance=(0.1, 0)) < 0.6,
-        "without a balance loss, ranks wait less with a capacity of 1.25 than with enough for all": lambda rows: (
+        "without a balance loss, ranks wait less at a capacity of 1.25 than if no character is dropped": lambda rows: (
             ratio(rows, "share_wait", balance=0, capacity=(1.25, 8)) < 0.9
         ),
     },

@@ -271,8 +271,9 @@ def _as_drawn(trace: Trace) -> tuple[Trace, dict[str, palette.AreaStyle]]:
 
 
 def _shares(trace: Trace, total: float, kinds: int) -> np.ndarray:
-    """Return each rank's shares of time by kind, in each column: (ranks, columns, kinds) uint8, flat. A share of 255 is
-    the whole column.
+    """Return the share of each column's time that each rank spends on each kind: (ranks, columns, kinds), flattened.
+
+    Shares are uint8, where 255 is the whole column.
     """
     columns = max(20, min(1200, CELLS // (trace.ranks * kinds)))
     scale = columns / max(total, 1e-300)
